@@ -56,6 +56,7 @@ LIBRARIES = {
     "starlette": ("serve",),
     "uvicorn": ("serve",),
     "mcp": ("assistants",),
+    "av": ("images.video",),
     "ray": ("lab.cluster",),
     "pyarrow": ("lab.cluster",),
     "psycopg": ("search.postgres",),

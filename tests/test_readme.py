@@ -90,7 +90,7 @@ def test_there_are_two_set_up_commands() -> None:
         assert "://" not in command, "no registry is named"
     assert use.endswith("&& regiontalk doctor && regiontalk caption examples/photos -o page.html")
     assert (
-        "pip install -c constraints.txt -e '.[train,evaluate,heif,serve,mcp,postgres,cluster,dev]'"
+        "pip install -c constraints.txt -e '.[train,evaluate,heif,video,serve,mcp,postgres,cluster,dev]'"
         in develop
     )
     assert develop.endswith("&& ruff check && ruff format --check && mypy && pytest")

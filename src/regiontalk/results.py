@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
 
 from regiontalk.errors import MissingExtra, RegionTalkError
+from regiontalk.images.moments import moment_of
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -117,7 +118,8 @@ class Shown:
         )
 
 
-def _hedged(text: str, sure: bool) -> str:
+def hedged(text: str, sure: bool) -> str:
+    """The text as people read it."""
     return text if sure else f"{text} ({NOT_SURE})"
 
 
@@ -134,6 +136,17 @@ class Picture(ABC):
     path: str
     photo: Photo | None = field(default=None, repr=False, compare=False, kw_only=True)
     """Opens the photo again, to draw on it."""
+
+    @property
+    def time(self) -> float | None:
+        """Of a frame of a video: the seconds from its beginning; None for a photo."""
+        moment = moment_of(self.path)
+        return None if moment is None else moment.time
+
+    def _place(self) -> dict[str, Any]:
+        """The path; of a frame also its video and time."""
+        moment = moment_of(self.path)
+        return {"path": self.path, **({} if moment is None else moment._asdict())}
 
     @abstractmethod
     def draw(self) -> Image.Image: ...
@@ -174,7 +187,7 @@ class Picture(ABC):
     def _draw_sentence(self, sentence: str, sure: bool = True) -> Image.Image:
         from regiontalk.show import drawing
 
-        return drawing.draw_sentence(self._open(), _hedged(sentence, sure), sure)
+        return drawing.draw_sentence(self._open(), hedged(sentence, sure), sure)
 
 
 @dataclass(frozen=True)
@@ -186,8 +199,8 @@ class Answer(Picture):
     model: str
 
     def to_dict(self) -> dict[str, Any]:
-        about = {"path": self.path, "width": self.width, "height": self.height, "model": self.model}
-        return {"schema": SCHEMA, **about, **self._said()}
+        about = {"width": self.width, "height": self.height, "model": self.model}
+        return {"schema": SCHEMA, **self._place(), **about, **self._said()}
 
     @abstractmethod
     def _said(self) -> dict[str, Any]: ...
@@ -252,14 +265,14 @@ class ImageRegions(Answer):
         chosen = shown.choose(self.regions) if is_asked else shown.at_first(self.regions)
         sure = [self.is_sure(region) for region in chosen]
         labels = [
-            _hedged(region.caption, is_sure) + (_figures(region) if scores else "")
+            hedged(region.caption, is_sure) + (_figures(region) if scores else "")
             for region, is_sure in zip(chosen, sure, strict=True)
         ]
         return self._draw_regions(chosen, labels, sure)
 
     def _rows(self) -> list[tuple[str, str]]:
         return [
-            (_hedged(region.caption, self.is_sure(region)), f"{region.score:.2f}")
+            (hedged(region.caption, self.is_sure(region)), f"{region.score:.2f}")
             for region in self.likely
         ]
 
@@ -466,7 +479,7 @@ class Description(Answer):
         return self._draw_sentence(self.sentence, self.sure)
 
     def _rows(self) -> list[tuple[str, str]]:
-        return [(_hedged(one.sentence, one.sure), f"{one.logprob:.2f}") for one in self.sentences]
+        return [(hedged(one.sentence, one.sure), f"{one.logprob:.2f}") for one in self.sentences]
 
 
 @dataclass(frozen=True)
@@ -512,7 +525,7 @@ class Finding(Answer):
 
     def _rows(self) -> list[tuple[str, str]]:
         rows = [
-            (_hedged(region.caption, self.is_sure(region)), f"{region.score:.2f}")
+            (hedged(region.caption, self.is_sure(region)), f"{region.score:.2f}")
             for region in self.regions
         ]
         return rows or [("not found", "")]
@@ -621,7 +634,7 @@ class Alignment(Picture):
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "path": self.path,
+            **self._place(),
             "sentence": self.sentence,
             "segments": [segment.to_dict() for segment in self.segments],
             "unknown": list(self.unknown),
@@ -704,7 +717,7 @@ class Hit(Picture):
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "path": self.path,
+            **self._place(),
             "score": round(self.score, 6),
             "likely": self.likely,
             "words": [word.to_dict() for word in self.words],
@@ -720,7 +733,7 @@ class Hit(Picture):
             " ".join(one.word for one in self.words if one.region == row)
             for row in range(len(self.regions))
         ]
-        captions = [_hedged(region.caption, self.is_sure(region)) for region in self.regions]
+        captions = [hedged(region.caption, self.is_sure(region)) for region in self.regions]
         return [found or caption for found, caption in zip(words, captions, strict=True)]
 
     def draw(self) -> Image.Image:
@@ -729,7 +742,7 @@ class Hit(Picture):
 
     def _rows(self) -> list[tuple[str, str]]:
         return [
-            (label, _hedged(region.caption, self.is_sure(region)))
+            (label, hedged(region.caption, self.is_sure(region)))
             for label, region in zip(self.labels(), self.regions, strict=True)
         ]
 

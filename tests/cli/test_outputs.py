@@ -336,5 +336,5 @@ class TestSidecars:
 
 
 def test_there_is_a_writer_for_every_format() -> None:
-    assert sorted(outputs.FORMATS) == sorted([*exports.FORMATS, outputs.XMP])
+    assert sorted(outputs.FORMATS) == sorted([*exports.FORMATS, exports.VTT, outputs.XMP])
     assert tuple(exports.FOLDERS) == outputs.FOLDERS

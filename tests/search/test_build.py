@@ -15,6 +15,7 @@ from regiontalk.search import build
 from regiontalk.search.build import Progress, identify, see_here, update
 from regiontalk.search.sqlite.store import SqliteStore
 from regiontalk.search.store import Where
+from videos import write_video
 
 
 @pytest.fixture(scope="module")
@@ -293,3 +294,75 @@ def test_a_run_that_stops_at_a_touched_photo_is_made_good(
             run(photos, model)
     run(photos, model)
     assert newest(photos)[-1] == ("a.png", "1970")
+
+
+@pytest.fixture
+def with_video(photos: Path) -> Path:
+    write_video(photos / "clip.mp4", [draw_scene((64, 48)), Image.new("RGB", (64, 48), "red")])
+    return photos
+
+
+def test_the_frames_of_a_video_are_kept_up_to_date(with_video: Path, model: Model) -> None:
+    photos, place = with_video, with_video / "clip.mp4"
+    assert run(photos, model, workers=2) == {"added": 5}
+    first, second = [path for path in paths(photos) if path.startswith("clip.mp4")]
+    assert first == "clip.mp4#t=0"
+    assert run(photos, model) == {"unchanged": 5}
+    os.utime(place, ns=(1, 1))
+    assert run(photos, model) == {"unchanged": 5}  # the same bytes
+    assert run(photos, model) == {"unchanged": 5}
+    place.rename(photos / "trip" / "film.mp4")
+    assert run(photos, model) == {"moved": 2, "unchanged": 3}
+    assert f"trip/film.mp4#t={second.partition('=')[2]}" in paths(photos)
+    write_video(photos / "trip" / "film.mp4", [Image.new("RGB", (64, 48), "blue")])
+    assert run(photos, model) == {"changed": 1, "removed": 1, "unchanged": 3}
+    (photos / "trip" / "film.mp4").write_bytes(b"text")
+    done = run(photos, model)
+    assert done == {"skipped": 1, "unchanged": 3}
+    (photos / "trip" / "film.mp4").unlink()
+    assert run(photos, model) == {"unchanged": 3}
+    assert len(paths(photos)) == 3
+
+
+def test_a_deleted_video_leaves_the_index(with_video: Path, model: Model) -> None:
+    run(with_video, model)
+    (with_video / "clip.mp4").unlink()
+    assert run(with_video, model) == {"removed": 2, "unchanged": 3}
+
+
+def test_a_stopped_update_goes_on_within_a_video(
+    with_video: Path, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    see = build.see
+
+    def stop(root: Path, model: Model, job: build.Job) -> build.Entry | build.Touched:
+        if job.file.path.endswith("#t=0"):
+            raise KeyboardInterrupt
+        return see(root, model, job)
+
+    monkeypatch.setattr(build, "see", stop)
+    with pytest.raises(KeyboardInterrupt):
+        run(with_video, model)
+    monkeypatch.setattr(build, "see", see)
+    assert len(paths(with_video)) == 4
+    assert run(with_video, model) == {"added": 1, "unchanged": 4}
+
+
+def test_without_the_extra_videos_are_left_out_with_one_line(
+    with_video: Path, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(with_video, model)
+    monkeypatch.setattr("regiontalk.images.video.is_installed", lambda: False)
+    store = SqliteStore(with_video.parent / "index", identify(model))
+    done = update(store, with_video, "", see_here(model, 1), False, lambda progress: None)
+    store.close()
+    assert not done.skipped
+    assert done.unchanged == 5  # what is indexed of it stays
+    os.utime(with_video / "clip.mp4", ns=(1, 1))
+    store = SqliteStore(with_video.parent / "index", identify(model))
+    done = update(store, with_video, "", see_here(model, 1), False, lambda progress: None)
+    store.close()
+    assert done.skipped == [
+        "left out 1 video: PyAV is not installed  (pip install 'regiontalk[video]')"
+    ]
+    assert done.unchanged == 5

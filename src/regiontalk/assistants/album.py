@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from regiontalk.errors import IndexProblem, InputError, UsageError
+from regiontalk.images.moments import file_of, in_file
 from regiontalk.images.paths import SUFFIXES, find_photos
 from regiontalk.images.photo import encode
 from regiontalk.model import Model
@@ -50,9 +51,9 @@ class Album:
         of them, also behind links, does not exist for assistants."""
         for folder in self.folders:
             try:
-                path = (folder / Path(text)).resolve()
-                if path.is_relative_to(folder) and path.is_file():
-                    return path
+                file = (folder / Path(file_of(text))).resolve()
+                if file.is_relative_to(folder) and file.is_file():
+                    return Path(in_file(text, str(file)))
             except (OSError, ValueError):  # too long, or with NUL
                 continue
         folders = ", ".join(str(folder) for folder in self.folders)

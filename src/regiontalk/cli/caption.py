@@ -13,7 +13,7 @@ from regiontalk.cli.boxes_option import GivenBoxes, read_boxes
 from regiontalk.cli.each_photo import PhotoOptions, Request, format_option, photo_options
 from regiontalk.cli.names_option import names_option, read_names
 from regiontalk.cli.options import cluster_options, probability_option
-from regiontalk.cli.outputs import XMP, Wanted
+from regiontalk.cli.outputs import VTT, XMP, Wanted
 from regiontalk.errors import UsageError
 from regiontalk.images.paths import STDIN
 from regiontalk.results import AltText, ImageRegions, Tags
@@ -152,8 +152,9 @@ def _check_texts(
         raise UsageError(f"--{part} cannot be used with {option}, which has no regions")
     if alt and tags and not is_sidecar:
         raise UsageError("--alt and --tags only go together with --format xmp")
-    if (alt and wanted.export not in (None, "csv", XMP)) or (tags and wanted.is_of_others):
-        formats = "--json, --format csv, --format xmp" if alt else "--json, --format xmp"
+    if (alt and wanted.export not in (None, "csv", VTT, XMP)) or (tags and wanted.is_of_others):
+        more = "--format csv, --format vtt, " if alt else ""
+        formats = f"--json, {more}--format xmp"
         raise UsageError(f"{option} gives texts without regions", hint=formats)
 
 

@@ -8,6 +8,7 @@ import click
 
 from regiontalk.cli.each_photo import PhotoOptions, Request, photo_options
 from regiontalk.cli.options import cluster_options, heads_option
+from regiontalk.cli.outputs import VTT
 from regiontalk.errors import UsageError
 
 
@@ -41,17 +42,20 @@ from regiontalk.errors import UsageError
 @click.option(
     "--seed", type=click.IntRange(min=0), help="For --sample: the random seed. Default: 0."
 )
+@click.option(
+    "--format", "export", type=click.Choice([VTT]), help="A track of captions for a video."
+)
 @heads_option
 @cluster_options
 @photo_options
-def command(*, asked: PhotoOptions, **options: Any) -> None:
+def command(*, asked: PhotoOptions, export: str | None, **options: Any) -> None:
     """Write one sentence for each photo, with its log-probability.
 
     On a terminal you get a table. A pipe gets one line per sentence: path, log-probability,
     sentence and "sure" or "not sure", separated by tabs. If a run with -o is stopped, the same
     command continues where it stopped.
     """
-    wanted = asked.wanted()
+    wanted = asked.wanted(export)
     chosen = asked.given(options)
     drawing = [name for name in ("temperature", "top_p", "seed") if name in chosen]
     if drawing and not chosen["sample"]:

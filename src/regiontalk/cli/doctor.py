@@ -24,6 +24,7 @@ EXTRAS = {
     "heif": "HEIF photos, as iPhones write them",
     "train": "train, export, --device cuda",
     "evaluate": "evaluate and fit with METEOR",
+    "video": "videos: caption, describe, find, index, search",
     "serve": "the page and the HTTP API",
     "mcp": "tools for assistants",
     "edgeboxes": "EdgeBoxes, a source of regions",

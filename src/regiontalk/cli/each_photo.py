@@ -18,8 +18,10 @@ from regiontalk import __version__
 from regiontalk.cli import console, options, outputs
 from regiontalk.cli.journal import KEY, keeping
 from regiontalk.errors import InputError, RegionTalkError, SkippedInputs, UsageError
+from regiontalk.images import video
 from regiontalk.images.limits import Limits
-from regiontalk.images.paths import Photos, attempts, find_photos
+from regiontalk.images.moments import is_video
+from regiontalk.images.paths import WITH_VIDEOS, Photos, attempts, find_photos
 from regiontalk.images.photo import Photo
 from regiontalk.models import loading
 from regiontalk.models.folder import SUMS
@@ -87,7 +89,8 @@ class PhotoOptions:
 
             photos = sources.find(self.paths)
         else:
-            photos = find_photos(self.paths, leave_out=wanted.folder)
+            photos = find_photos(self.paths, leave_out=wanted.folder, suffixes=WITH_VIDEOS)
+            _open_videos(photos, self)
         _report_missing(photos, self.paths, self.quiet)
         return photos
 
@@ -141,8 +144,9 @@ format_option = click.option(
 
 
 PATH_HELP = """
-    PATH is a photo, a folder (with all its subfolders), a pattern such as 'trip/**/*.jpg', or - for stdin. Stdin has
-    paths, one per line or separated by NUL, or the bytes of one photo. Unreadable photos are reported and skipped.
+    PATH is a photo or video, a folder (with all its subfolders), a pattern such as 'trip/**/*.jpg', or - for stdin.
+    Stdin has paths, one per line or separated by NUL, or the bytes of one photo. Of a video, those frames are taken
+    that show something new; clip.mp4#t=12.5 is one frame. Unreadable photos are reported and skipped.
 """
 
 
@@ -199,6 +203,37 @@ def photo_options(command: Callable[..., None]) -> Callable[..., None]:
 
     asking.__doc__ = f"{command.__doc__}{PATH_HELP}"
     return asking
+
+
+def _open_videos(photos: Photos, asked: PhotoOptions) -> None:
+    """Puts those frames of videos that show something new in the place of the videos."""
+    videos = [path for path in photos.paths if is_video(path) and "://" not in path]
+    if not videos:
+        return
+    if not video.is_installed():
+        others = [path for path in photos.paths if path not in videos]
+        if not others or set(videos) & set(asked.paths):
+            video.need()
+        console.message(f"regiontalk: {video.left_out(len(videos))}")
+        photos.paths = others
+        return
+    limits = Limits(megapixels=asked.max_megapixels)
+    frames: dict[str, list[str]] = {}
+    with console.progress("Looking for scenes", len(videos), asked.quiet) as bar:
+        for number, path in enumerate(videos):
+
+            def watch(share: float, before: int = number) -> None:
+                bar.update(bar.task_ids[0], completed=before + share)
+
+            try:
+                frames[path] = video.key_frames(path, limits, watch)
+            except InputError as problem:
+                if len(photos.paths) == 1:
+                    raise
+                hint = f"  ({problem.hint})" if problem.hint else ""
+                photos.skipped.append(problem.message + hint)
+                frames[path] = []
+    photos.paths = [frame for path in photos.paths for frame in frames.get(path, [path])]
 
 
 def _report_missing(photos: Photos, paths: tuple[str, ...], quiet: bool) -> None:

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 from regiontalk import __version__
 from regiontalk.cli import console
 from regiontalk.errors import DataError, UsageError
+from regiontalk.images.moments import file_of
 from regiontalk.io.files import json_line, parse_object, read_lines, writing
 from regiontalk.io.typed import to_dataclass
 from regiontalk.results import (
@@ -148,7 +149,7 @@ def _read(place: Path, header: bytes, quiet: bool) -> tuple[dict[str, Result], i
 def _state(photo: str) -> dict[str, int]:
     """Values that change when a photo changes."""
     try:
-        status = os.stat(photo)  # noqa: PTH116
+        status = os.stat(file_of(photo))  # noqa: PTH116
     except (OSError, ValueError):
         return {}
     return {"size": status.st_size, "changed": status.st_mtime_ns}

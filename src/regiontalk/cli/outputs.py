@@ -28,7 +28,8 @@ Put = Callable[[Any], object]
 """Takes a `Result`: all of one kind."""
 
 PAGES = (".html", ".htm")
-DATA = (".json", ".jsonl", ".csv")
+OF_OTHERS = (".csv", ".vtt")  # formats that such a name asks for
+DATA = (".json", ".jsonl", *OF_OTHERS)
 PICTURES = (".jpg", ".jpeg", ".png", ".webp")
 LONGEST_SIDES = {
     ".jpg": 65_500,
@@ -38,10 +39,12 @@ LONGEST_SIDES = {
 MARK = "regiontalk"  # in the EXIF field Software of every picture that was drawn
 XMP = "xmp"
 FOLDERS = ("yolo",)  # formats that are a folder of files
-FORMATS = ("coco", "vg", "hf", "labelstudio", "csv", *FOLDERS, XMP)
+VTT = "vtt"
+FORMATS = ("coco", "vg", "hf", "labelstudio", "csv", VTT, *FOLDERS, XMP)
 # How pages and data files written by us begin.
 _OURS = re.compile(
     rb'\[?\s*\{"(schema": ?"regiontalk/|info": ?\{"description": ?"regiontalk )|path,width,height,x0,y0,'
+    rb"|WEBVTT\n\nNOTE RegionTalk\n"
     rb'|<!doctype html>(?s:.)*(<title>RegionTalk|name="generator" content="regiontalk)'
 )
 
@@ -84,7 +87,7 @@ class Wanted:
 
     @property
     def _own_suffix(self) -> str:
-        return {"hf": ".jsonl", "csv": ".csv"}.get(str(self.export), ".json")
+        return {"hf": ".jsonl", "csv": ".csv", VTT: ".vtt"}.get(str(self.export), ".json")
 
     @property
     def kind(self) -> str | None:
@@ -113,12 +116,12 @@ class Wanted:
     @property
     def is_of_others(self) -> bool:
         """A format of other programs. They cannot mark what is not shown, so they do not get it."""
-        return self.export not in (None, XMP) or self._suffix == ".csv"
+        return self.export not in (None, XMP) or self._suffix in OF_OTHERS
 
     @property
     def holds_json(self) -> bool:
         """Whether a file of our own JSON is written."""
-        return self.kind == "data" and self.export is None and self._suffix != ".csv"
+        return self.kind == "data" and self.export is None and self._suffix not in OF_OTHERS
 
     @property
     def prints(self) -> bool:
@@ -170,10 +173,10 @@ def _writing(
 def _data(output: Path, export: str | None) -> Iterator[Put]:
     suffix = output.suffix.lower()
     with replacing(output) as partial, partial.open("wb") as file:
-        if export is not None or suffix == ".csv":
+        if export is not None or suffix in OF_OTHERS:
             from regiontalk.lab.data.formats.exports import exporting
 
-            with exporting(export or "csv", file.write, output.parent) as put:
+            with exporting(export or suffix.removeprefix("."), file.write, output.parent) as put:
                 yield put
         elif suffix == ".jsonl":
             yield lambda photo: file.write(json_line(photo.to_dict()))

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from regiontalk.errors import ImageError, InputError, RegionTalkError, UsageError
 from regiontalk.images.limits import HEADER_BYTES, Limits, format_of
+from regiontalk.images.moments import SUFFIXES as VIDEO_SUFFIXES
 from regiontalk.images.photo import Photo
 
 SUFFIXES = (
@@ -31,6 +32,7 @@ SUFFIXES = (
     ".heic",
     ".heif",
 )
+WITH_VIDEOS = (*SUFFIXES, *VIDEO_SUFFIXES)
 STDIN = "-"
 LARGEST_STDIN = 1 << 28  # bytes
 LONGEST_PATH = 4096

@@ -25,9 +25,10 @@ from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError, _imaging
 
 from regiontalk.errors import ImageError, ImageTooLarge, UnsupportedImage, UsageError, one_line
 from regiontalk.images import limits as image_limits
-from regiontalk.images import webp
+from regiontalk.images import video, webp
 from regiontalk.images.colours import to_srgb
 from regiontalk.images.limits import Limits
+from regiontalk.images.moments import is_video, moment_of
 from regiontalk.images.quiet_pillow import quiet_libtiff, quiet_pillow
 from regiontalk.io.files import open_regular
 
@@ -76,8 +77,9 @@ class Photo:
     """A photo that is opened when it is needed, and only as large as needed. It holds the source,
     no pixels.
 
-    `source` is a path, the bytes of a file, a PIL image, or an array: (H, W), (H, W, 3) or (H, W,
-    4), 8-bit, 16-bit or floats from 0 to 1. Of several frames the first is used.
+    `source` is a path (of a photo, or of a frame of a video as in `moments`), the bytes of a file,
+    a PIL image, or an array: (H, W), (H, W, 3) or (H, W, 4), 8-bit, 16-bit or floats from 0 to 1.
+    Of several frames the first is used.
     """
 
     source: str | Path | bytes | Image.Image | NDArray[Any]
@@ -144,6 +146,9 @@ class Photo:
         source = self.source
         if isinstance(source, (str, Path)):
             name = _short_line(str(source))
+            moment = moment_of(source)
+            if moment is not None:
+                return _work_on(video.frame_at(moment, self.limits), name, self.limits, work)
             with _open_file(source, name, self.limits) as file:
                 return _work_on(file, name, self.limits, work)
         for kind, name in (
@@ -233,6 +238,10 @@ def _open_file(path: str | Path, name: str, limits: Limits) -> IO[bytes]:
         raise ImageError(
             f"{name}: an address, not a file; addresses are not fetched",
             hint="download the photo first",
+        )
+    if is_video(path):
+        raise UnsupportedImage(
+            f"{name}: a video, not a photo", hint=f"a frame of it: {name}#t=SECONDS"
         )
     file = open_regular(path, name, "photo", ImageError)
     try:

@@ -22,7 +22,10 @@ import numpy as np
 
 from regiontalk import boxes as geometry
 from regiontalk.errors import IndexProblem, InputError, RegionTalkError
-from regiontalk.images.paths import attempts, find_photos
+from regiontalk.images import video
+from regiontalk.images.limits import Limits
+from regiontalk.images.moments import file_of, in_file, is_video, moment_of, path_at
+from regiontalk.images.paths import WITH_VIDEOS, attempts, find_photos
 from regiontalk.images.photo import Photo
 from regiontalk.inference.alignment import HEAD, region_vectors
 from regiontalk.inference.codes import BEST_REGIONS
@@ -50,6 +53,8 @@ class Job(NamedTuple):
     file: PhotoFile
     digest: bytes | None
     """Of the indexed bytes; None if the photo is new."""
+    digest_now: bytes | None = None
+    """Of the bytes of the video, if it is a frame of one; they are read once for all frames."""
 
 
 See = Callable[[Model, Job], Entry | Touched]
@@ -74,7 +79,7 @@ Watch = Callable[[Progress], None]
 
 @dataclass
 class Update:
-    """What an update did, in numbers of photos."""
+    """What an update did, in numbers of photos; each indexed frame of a video counts as one."""
 
     added: int = 0
     changed: int = 0
@@ -96,6 +101,8 @@ class Plan:
 
     look: dict[str, PhotoFile] = field(default_factory=dict)
     """New or changed photos."""
+    videos: dict[str, PhotoFile] = field(default_factory=dict)
+    """New or changed videos, and those of which frames are missing."""
     moved: dict[str, PhotoFile] = field(default_factory=dict)
     gone: dict[str, Stored] = field(default_factory=dict)
     outside: list[str] = field(default_factory=list)
@@ -136,10 +143,16 @@ def see_here(model: Model, workers: int) -> SeeAll:
 
 
 def update(
-    store: Store, root: Path, below: str, see_all: SeeAll, prune: bool, watch: Watch
+    store: Store,
+    root: Path,
+    below: str,
+    see_all: SeeAll,
+    prune: bool,
+    watch: Watch,
+    limits: Limits = Limits(),  # noqa: B008  (frozen)
 ) -> Update:
-    """Processes new and changed photos in the folder `below` of `root`. Fails if more than half of
-    the photos are gone, unless `prune`."""
+    """Processes new and changed photos and videos in the folder `below` of `root`. Fails if more
+    than half of the photos are gone, unless `prune`."""
     known, done, folder = store.files(below), Update(), root / below
     plan = make_plan(known, root, below, done)
     if 2 * len(plan.gone) > len(known) and not prune:
@@ -147,7 +160,7 @@ def update(
             f"{folder}: {len(plan.gone)} of {len(known)} photos are gone; the index was not changed",
             hint="is a disk missing? If not, --prune drops them",
         )
-    if not known and not plan.look:
+    if not known and not plan.look and not plan.videos:
         raise InputError(
             next(iter(done.skipped), f"{folder}: no photo there"), hint="a folder with photos"
         )
@@ -157,20 +170,73 @@ def update(
     jobs = [
         Job(file, known[path].digest if path in known else None) for path, file in plan.look.items()
     ]
-    _store_all(store, _watched(see_all(partial(see, root), jobs), len(jobs), watch), known, done)
+    watching = _Watching(watch, len(jobs) + len(plan.videos))
+    see_below = partial(see, root)
+    _store_all(store, watching.follow(see_all(see_below, jobs)), known, done)
+    for file in plan.videos.values():
+        own = {path: stored for path, stored in known.items() if file_of(path) == file.path}
+        jobs = _plan_video(store, root, file, limits, own, done)
+        watching.total += len(jobs) - 1
+        for some in (jobs[1:], jobs[:1]):  # with its first frame, a video is complete
+            _store_all(store, watching.follow(see_all(see_below, some)), known, done)
     store.compact()
     return done
 
 
-def _watched(
-    seen: Iterable[tuple[str, Seen]], total: int, watch: Watch
-) -> Iterator[tuple[str, Seen]]:
-    began, skipped = time.monotonic(), 0
-    watch(Progress(0, total, 0, None))
-    for done, one in enumerate(seen, start=1):
-        yield one
-        skipped += isinstance(one[1], RegionTalkError)
-        watch(Progress(done, total, skipped, (time.monotonic() - began) / done * (total - done)))
+class _Watching:
+    """Passes processed photos on, and tells `watch` of the progress."""
+
+    def __init__(self, watch: Watch, total: int) -> None:
+        self.total, self._watch = total, watch
+        self._done = self._skipped = 0
+        self._began = time.monotonic()
+        watch(Progress(0, total, 0, None))
+
+    def follow(self, seen: Iterable[tuple[str, Seen]]) -> Iterator[tuple[str, Seen]]:
+        for path, one in seen:
+            yield path, one
+            self._done += 1
+            self._skipped += isinstance(one, RegionTalkError)
+            seconds_each = (time.monotonic() - self._began) / self._done
+            left = seconds_each * (self.total - self._done)
+            self._watch(Progress(self._done, self.total, self._skipped, left))
+
+
+def _plan_video(
+    store: Store,
+    root: Path,
+    file: PhotoFile,
+    limits: Limits,
+    known: Mapping[str, Stored],
+    done: Update,
+) -> list[Job]:
+    """The frames to process, the first one first; drops `known` frames of what the video was
+    before."""
+    place = root / file.path
+    before = {path: one for path, one in known.items() if not _is_state_of(one.file, file)}
+    try:
+        digest = digest_of(place)
+        if path_at(file.path, 0) in known and all(one.digest == digest for one in known.values()):
+            taken = _to_date(file.modified)
+            store.date(dict.fromkeys(known, taken))
+            store.rename({path: file._replace(path=path) for path in known})
+            done.unchanged += len(known)
+            return []
+        frames = [in_file(path, file.path) for path in video.key_frames(place, limits)]
+    except InputError as problem:
+        store.forget(known)
+        done.skipped.append(problem.message + (f"  ({problem.hint})" if problem.hint else ""))
+        return []
+    store.forget(before)
+    done.removed += len(before.keys() - set(frames))
+    done.unchanged += len(known) - len(before)
+    missing = [path for path in frames if path not in known or path in before]
+    return [Job(file._replace(path=path), None, digest) for path in missing]
+
+
+def _is_state_of(frame: PhotoFile, file: PhotoFile) -> bool:
+    """Whether a frame was indexed from the file as it is now."""
+    return frame._replace(path=file.path) == file
 
 
 def _store_all(
@@ -202,12 +268,13 @@ def _store_all(
 
 def make_plan(known: Mapping[str, Stored], root: Path, below: str, done: Update) -> Plan:
     """Compares the index with the folder; counts unchanged photos."""
-    found = find_photos([str(root / below)], inside=root / below)
+    found = find_photos([str(root / below)], suffixes=WITH_VIDEOS, inside=root / below)
     done.skipped += found.skipped
     done.hidden = len(found.hidden)
     done.outside = len(found.outside)
     left_out = tuple(_relative(path, root) for path in found.outside)
     plan, there = Plan(), set[str]()
+    known_files = _by_file(known)
     for path in found.paths:
         try:
             status = os.stat(path)  # noqa: PTH116  (many of them)
@@ -217,32 +284,62 @@ def make_plan(known: Mapping[str, Stored], root: Path, below: str, done: Update)
         modified = max(-LARGEST_TIME, min(status.st_mtime_ns, LARGEST_TIME))
         file = PhotoFile(_relative(path, root), status.st_size, modified)
         there.add(file.path)
-        if file.path in known and known[file.path].file == file:
+        frames = known_files.get(file.path, {})
+        if is_video(file.path):
+            if _is_complete(frames, file):
+                done.unchanged += len(frames)
+            else:
+                plan.videos[file.path] = file
+        elif file.path in known and known[file.path].file == file:
             done.unchanged += 1
         else:
             plan.look[file.path] = file
-    missing = {path: stored for path, stored in known.items() if path not in there}
-    plan.outside = [path for path in missing if _is_below(path, left_out)]
+    missing = {path: stored for path, stored in known.items() if file_of(path) not in there}
+    plan.outside = [path for path in missing if _is_below(file_of(path), left_out)]
     for path in plan.outside:
         del missing[path]
-    plan.gone = {path: stored for path, stored in missing.items() if _is_gone(root / path)}
+    plan.gone = {path: stored for path, stored in missing.items() if _is_gone(root / file_of(path))}
     done.unchanged += len(missing) - len(plan.gone)
-    _find_moved(plan, known, root)
+    _find_moved(plan, known_files, root)
+    if plan.videos and not video.is_installed():
+        done.skipped.append(video.left_out(len(plan.videos)))
+        done.unchanged += sum(len(known_files.get(path, {})) for path in plan.videos)
+        plan.videos.clear()
     return plan
 
 
-def _find_moved(plan: Plan, known: Mapping[str, Stored], root: Path) -> None:
-    """A new file with the bytes of a missing one is that photo, moved."""
-    gone = {(stored.file.size, stored.digest): path for path, stored in plan.gone.items()}
+def _by_file(known: Mapping[str, Stored]) -> dict[str, dict[str, Stored]]:
+    """The photo or the frames of each file."""
+    files: dict[str, dict[str, Stored]] = {}
+    for path, stored in known.items():
+        files.setdefault(file_of(path), {})[path] = stored
+    return files
+
+
+def _is_complete(frames: Mapping[str, Stored], file: PhotoFile) -> bool:
+    """Whether all frames of a video were indexed from the file as it is now. Its first frame is
+    stored last."""
+    return path_at(file.path, 0) in frames and all(
+        _is_state_of(stored.file, file) for stored in frames.values()
+    )
+
+
+def _find_moved(plan: Plan, known_files: Mapping[str, object], root: Path) -> None:
+    """A new file with the bytes of a missing one is that photo or video, moved."""
+    gone_files = _by_file(plan.gone)
+    gone = {(stored.file.size, stored.digest): file_of(path) for path, stored in plan.gone.items()}
     sizes = {size for size, _ in gone}
-    for file in [
-        file for file in plan.look.values() if file.size in sizes and file.path not in known
-    ]:
+    new = [*plan.look.values(), *plan.videos.values()]
+    for file in [file for file in new if file.size in sizes and file.path not in known_files]:
         with suppress(InputError):  # reported when it is processed
             before = gone.pop((file.size, digest_of(root / file.path)), None)
-            if before is not None:
-                plan.moved[before] = plan.look.pop(file.path)
-                del plan.gone[before]
+            if before is None or is_video(before) != is_video(file.path):
+                continue
+            for path in gone_files[before]:
+                plan.moved[path] = file._replace(path=in_file(path, file.path))
+                del plan.gone[path]
+            plan.look.pop(file.path, None)
+            plan.videos.pop(file.path, None)
 
 
 def _is_below(path: str, places: Sequence[str]) -> bool:
@@ -275,7 +372,7 @@ def digest_of(photo: Path | bytes, largest: float | None = None) -> bytes:
 
 def see(root: Path, model: Model, job: Job) -> Entry | Touched:
     place = root / job.file.path
-    digest = digest_of(place, model.limits.file_bytes)
+    digest = job.digest_now or digest_of(place, model.limits.file_bytes)
     if digest == job.digest:
         return Touched(job.file, _taken(Photo(place, model.limits), job.file))
     return to_entry(model, model.look(place), job.file, digest)
@@ -283,6 +380,8 @@ def see(root: Path, model: Model, job: Job) -> Entry | Touched:
 
 def _taken(photo: Photo, file: PhotoFile) -> str:
     """By the camera, or else the time of the file."""
+    if moment_of(file.path) is not None:
+        return _to_date(file.modified)
     return photo.taken or _to_date(file.modified)
 
 

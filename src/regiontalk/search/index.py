@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regiontalk.errors import IndexProblem, InputError, MissingExtra, UsageError, check_range
+from regiontalk.images.moments import file_of
 from regiontalk.images.photo import Photo, PhotoSource
 from regiontalk.inference.alignment import region_vectors
 from regiontalk.inference.rank import without_repeats
@@ -132,7 +133,8 @@ class Index:
             self.close()
         with self.writing(rebuild) as store:
             see_all = see_all or build.see_here(self.model, workers)
-            return build.update(store, self.root, self.below, see_all, prune, watch)
+            limits = self.model.limits
+            return build.update(store, self.root, self.below, see_all, prune, watch, limits)
 
     def check_free(self) -> None:
         """Raises `IndexProblem` if another process is writing the index. Called before a model is
@@ -485,16 +487,16 @@ def _inside(folder: Path, above: Path) -> str:
 
 def _is_as_it_was(path: Path, file: PhotoFile) -> bool:
     try:
-        status = path.stat()
+        status = Path(file_of(str(path))).stat()
     except OSError:
         return False
     return (status.st_size, status.st_mtime_ns) == (file.size, file.modified)
 
 
 def _same_file(hit: Hit, photo: object) -> bool:
-    return (
-        isinstance(photo, str | Path) and Path(hit.path).exists() and Path(hit.path).samefile(photo)
-    )
+    if not isinstance(photo, str | Path):
+        return False
+    return hit.path == str(photo) or (Path(hit.path).exists() and Path(hit.path).samefile(photo))
 
 
 def _remove(place: Path) -> None:

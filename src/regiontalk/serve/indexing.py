@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from regiontalk.errors import RegionTalkError
-from regiontalk.images.paths import find_photos
+from regiontalk.images.paths import WITH_VIDEOS, find_photos
 from regiontalk.search.build import Progress
 from regiontalk.search.index import Index
 from regiontalk.serve.corrections import Corrections
@@ -119,7 +119,7 @@ def find_files(folder: Path) -> Files | None:
     if not folder.is_dir():
         return None
     files = {}
-    for path in find_photos([str(folder)]).paths:
+    for path in find_photos([str(folder)], suffixes=WITH_VIDEOS).paths:
         with suppress(OSError):  # deleted meanwhile
             status = Path(path).stat()
             files[path] = (status.st_size, status.st_mtime_ns)

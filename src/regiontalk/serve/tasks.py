@@ -13,6 +13,7 @@ from typing import Any
 
 from regiontalk.errors import IndexProblem, InputError, UsageError
 from regiontalk.images.limits import Limits
+from regiontalk.images.moments import file_of, in_file, moment_of
 from regiontalk.images.photo import Photo, encode
 from regiontalk.model import Model
 from regiontalk.models.loading import load
@@ -74,10 +75,10 @@ class Desk:
 
     def file(self, photo: IndexedPhoto) -> Path:
         """Where it is. A link that leads out of the folder is not followed."""
-        path, root = Path(photo.path).resolve(), self.searched().folder.resolve()
-        if not (path.is_relative_to(root) and path.is_file()):
+        file, root = Path(file_of(photo.path)).resolve(), self.searched().folder.resolve()
+        if not (file.is_relative_to(root) and file.is_file()):
             raise NotFound("this photo is no longer in the folder")
-        return path
+        return Path(in_file(photo.path, str(file)))
 
     def relative(self, path: str) -> str:
         """The path in answers, which do not reveal where the folder is."""
@@ -127,6 +128,8 @@ def identify(desk: Desk, photo: bytes | str) -> tuple[str, tuple[int, int], str]
 
 
 def _digest(desk: Desk, source: bytes | Path) -> str:
+    if isinstance(source, Path) and moment_of(source):
+        return digest_of(Path(file_of(str(source)))).hex()
     return digest_of(source, desk.model.limits.file_bytes).hex()
 
 
@@ -194,14 +197,15 @@ def _regions(found: ImageRegions) -> list[Answer]:
 
 
 def original(desk: Desk, id: str) -> str:
-    """Where the file of a photo is."""
-    return str(desk.file(desk.photo(id)))
+    """Where the file of a photo is; of a frame, the video."""
+    return file_of(str(desk.file(desk.photo(id))))
 
 
 def _place(desk: Desk, found: IndexedPhoto | Hit) -> Answer:
     return {
         "id": found.id,
         "path": desk.relative(found.path),
+        **({} if found.time is None else {"time": found.time}),
         "width": found.width,
         "height": found.height,
     }

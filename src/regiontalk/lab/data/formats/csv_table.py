@@ -2,7 +2,7 @@
 
 The box is `x0,y0,x1,y1` or `x,y,w,h`, in pixels of the upright photo. A row whose box is empty (or
 a table without box columns) is a sentence about the whole photo. Optional columns are `split`,
-`width` and `height` of the photo, `score` and `confidence`.
+`width` and `height` of the photo, `score`, `confidence`, and the `time` of a frame of a video.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from regiontalk.lab.data.records import Record, TrueRegion
 from regiontalk.results import AltText, BoxXYXY, Description, ImageRegions
 
 CORNERS, SIZES = ("x0", "y0", "x1", "y1"), ("x", "y", "w", "h")
-COLUMNS = ("path", "width", "height", *CORNERS, "phrase", *SCORES)
+COLUMNS = ("path", "width", "height", *CORNERS, "phrase", *SCORES, "time")
 HEADER = (",".join(COLUMNS) + "\n").encode()
 
 
@@ -46,7 +46,10 @@ def to_rows(photo: ImageRegions | Description | AltText) -> bytes:
     for region in found.get("regions", [whole]):
         scores = [region.get(name) for name in SCORES]
         writer.writerow(
-            [photo.path, photo.width, photo.height, *region["xyxy"], region["caption"], *scores]
+            [
+                *(photo.path, photo.width, photo.height),
+                *(*region["xyxy"], region["caption"], *scores, photo.time),
+            ]
         )
     return rows.getvalue().encode(errors="surrogateescape")
 

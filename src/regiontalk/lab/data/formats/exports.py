@@ -1,4 +1,5 @@
-"""Results in other programs' formats: what `caption --format` writes, `data prepare` reads.
+"""Results in other programs' formats. What `caption --format` writes, `data prepare` reads, except
+for tracks of videos.
 
 Each format's writer is in one file with its reader. Numbers are those of `--json`: boxes in
 hundredths of a pixel of the upright photo, scores of six digits.
@@ -20,6 +21,7 @@ from regiontalk.lab.data.formats import (
     hugging_face,
     label_studio,
     visual_genome,
+    vtt,
     yolo,
 )
 from regiontalk.results import ImageRegions
@@ -39,23 +41,30 @@ LINES: dict[str, tuple[bytes, Callable[[ImageRegions], bytes]]] = {
 """Formats of lines: the header, and the lines of a photo."""
 FOLDERS: dict[str, Callable[[Path], AbstractContextManager[Put]]] = {"yolo": yolo.writing}
 """Formats that are a folder of files."""
+VTT = "vtt"
+"""A track of captions."""
 FORMATS = (*WHOLE, *LINES, *FOLDERS)
+"""Formats that `data prepare` reads."""
 
 
 @contextmanager
 def exporting(
     name: str, write: Callable[[bytes], object], folder: Path | None = None
 ) -> Iterator[Put]:
-    """A function that takes each photo and writes it in the format `name`, one of `WHOLE` or
-    `LINES`.
+    """A function that takes each photo and writes it in the format `name`, not one of
+    `FOLDERS`.
 
-    Lines are written as photos come, a JSON value at the end. `folder`: that of the written file,
+    Lines are written as photos come, a JSON value or track at the end. `folder`: that of the written file,
     if there is one. Relative paths of photos are then relative to it, as readers expect.
     """
     if name in LINES:
         header, lines = LINES[name]
         write(header)
         yield lambda photo: write(lines(_seen_from(folder, photo)))
+    elif name == VTT:
+        frames: list[ImageRegions] = []
+        yield frames.append
+        write(vtt.to_vtt(frames).encode(errors="replace"))
     else:
         photos: list[ImageRegions] = []
         yield lambda photo: photos.append(_seen_from(folder, photo))
