@@ -1,5 +1,5 @@
-"""HEIF photos put together from parts, and AVIF animations whose sizes differ: small files that
-take minutes or gigabytes.
+"""HEIF photos put together from parts, and AVIF files whose sizes differ: small files that take
+minutes or gigabytes.
 
 Needs pillow-heif, which writes the parts.
 """
@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from hostile_files import encode
 from photo_bombs import box, flat
+
+from regiontalk.images import av1
 
 Property = tuple[bytes, bytes]
 IN_FILE, IN_META = 0, 1
@@ -149,3 +151,50 @@ def lying_animation(side: int, said: int) -> bytes:
     struct.pack_into(">II", data, data.index(b"ispe") + 8, said, said)
     struct.pack_into(">II", data, data.index(b"iloc") + 18, len(data) + 8, len(photo))
     return bytes(data) + box(b"mdat", photo)
+
+
+def overridden(side: int, said: int) -> bytes:
+    """A still AVIF whose sequence, like all else, says `said`; its one frame overrides that."""
+    of_side = animation(side)
+    (length,) = struct.unpack_from(">I", of_side, of_side.index(b"stsz") + 16)
+    start = of_side.index(b"mdat") + 4
+    coded_units = dict(av1.units(of_side[start : start + length]))
+    read = av1.read_sequence(av1.Numbers(coded_units[1]))
+    assert read.size == (side, side)
+    own_bits = read.size_bits[0]
+    own_size = f"{own_bits - 1:04b}" * 2 + f"{side - 1:0{own_bits}b}" * 2
+    other_size = f"{16 - 1:04b}" * 2 + f"{said - 1:016b}" * 2
+    sequence = _bits(coded_units[1]).replace(own_size, other_size, 1).rstrip("0")
+    sequence += "0" * (-len(sequence) % 8)
+    frame = _bits(coded_units[6])
+    assert frame[:4] == "0001", "a key frame that is shown"
+    flag = 5
+    if read.screen_content == 2:
+        flag += 1 + (frame[flag] == "1" and read.integer_motion == 2)
+    assert frame[flag] == "0"
+    after_order = flag + 1 + read.order_bits
+    size = f"{side - 1:016b}" * 2  # whole bytes: what follows stays as it was coded
+    frame = frame[:flag] + "1" + frame[flag + 1 : after_order] + size + frame[after_order:]
+    photo = b"\x12\0" + _unit(1, _bytes(sequence)) + _unit(6, _bytes(frame))
+    data = bytearray(encode(flat(said, said), "AVIF", speed=10))
+    struct.pack_into(">II", data, data.index(b"iloc") + 18, len(data) + 8, len(photo))
+    return bytes(data) + box(b"mdat", photo)
+
+
+def _bits(data: bytes) -> str:
+    return "".join(f"{byte:08b}" for byte in data)
+
+
+def _bytes(bits: str) -> bytes:
+    return int(bits, 2).to_bytes(len(bits) // 8)
+
+
+def _unit(kind: int, content: bytes) -> bytes:
+    """An AV1 unit with its length (LEB128)."""
+    length = len(content)
+    coded_length = bytearray()
+    while True:
+        coded_length.append(length & 127 | (128 if length > 127 else 0))
+        length >>= 7
+        if not length:
+            return bytes([kind << 3 | 2]) + coded_length + content

@@ -24,6 +24,21 @@ def peak():
 data, before = sys.stdin.buffer.read(), peak()
 print(Photo(data).resized(448).photo_size, peak() - before)
 """
+TOGETHER = """
+import sys, threading
+from regiontalk.images.photo import open_photo
+
+def peak():
+    return int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))) * 1024
+
+data, before = sys.stdin.buffer.read(), peak()
+threads = [threading.Thread(target=open_photo, args=(data,)) for _ in range(int(sys.argv[1]))]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(peak() - before)
+"""
 
 
 def encode(image: Image.Image, **options: object) -> bytes:
@@ -58,3 +73,17 @@ def test_robustness_22_a_large_photo_is_held_at_most_twice() -> None:
     size, _, peak = done.stdout.decode().rpartition(" ")
     assert size == "(6000, 4000)"
     assert int(peak) < 2.5 * 4 * 6000 * 4000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_threads_hold_one_animation_at_a_time() -> None:
+    frames = [Image.new("RGBA", (2400, 2400), (value, 9, 9, 200)) for value in (5, 6)]
+    options = {"save_all": True, "append_images": frames[1:], "lossless": True, "method": 0}
+    data = encode(frames[0], **options)
+
+    def peak(threads: int) -> int:
+        command = [sys.executable, "-c", TOGETHER, str(threads)]
+        done = subprocess.run(command, input=data, capture_output=True, check=True)
+        return int(done.stdout)
+
+    assert peak(4) < 1.7 * peak(1)

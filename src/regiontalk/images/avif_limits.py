@@ -2,8 +2,8 @@
 that.
 
 Its `meta` box lists items (ISO/IEC 23008-12): photos coded with AV1, EXIF, and others. A size
-stands in the `ispe` property, and again in the AV1 data itself (AV1 specification, 5.5.1), which is
-what the decoder allocates.
+stands in the `ispe` property, and again in the AV1 data itself (`av1`), which is what the decoder
+allocates.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from contextlib import suppress
 from typing import IO, NamedTuple
 
 from regiontalk.errors import ImageError, ImageTooLarge
+from regiontalk.images import av1
+from regiontalk.images.av1 import Numbers
 
-_SEQUENCE_HEADER = 1  # type of an AV1 unit
-_MOST_UNITS = 20_000  # of all items; a photo, or a tile of one, has three
 # coded photos may be this many times larger or smaller than the given size: tiles and padding
 _ROOM = 2
 _DEEPEST = 20  # parts of parts
@@ -58,8 +58,8 @@ def check_sizes(file: IO[bytes], meta: bytes) -> tuple[int, int]:
     end = file.seek(0, os.SEEK_END)
     if sum(length or end for item in photos for _, length in item.extents) > end:
         raise ImageError("a broken photo: its parts overlap")
-    coded = _coded_sizes(
-        itertools.chain.from_iterable(_units(_read(file, meta, item)) for item in photos)
+    coded = av1.sizes(
+        itertools.chain.from_iterable(av1.units(_read(file, meta, item)) for item in photos)
     )
     if not said or not coded:
         return 0, 0
@@ -86,7 +86,7 @@ def largest_in_tracks(file: IO[bytes], moov: bytes) -> tuple[int, int]:
         samples = _child(table, b"stsz")
         length = int.from_bytes(samples[4:8]) or int.from_bytes(samples[12:16])
         file.seek(start)
-        sizes += _coded_sizes(_units(file.read(length)))
+        sizes += av1.sizes(av1.units(file.read(length)))
     if not sizes:
         raise ImageError("a broken photo: its frames cannot be found")
     return max(sizes, key=lambda size: size[0] * size[1])
@@ -122,7 +122,7 @@ def _associated(meta: bytes) -> tuple[dict[int, int], dict[int, int]]:
     for name, content in _boxes(table):
         if name == b"ipma":
             with suppress(IndexError):  # cut off, which the decoder will say
-                for item, index in _associations(_Numbers(content)):
+                for item, index in _associations(Numbers(content)):
                     known = 0 < index <= len(properties)
                     kind, value = properties[index - 1] if known else (b"", b"")
                     if kind == b"ispe":
@@ -133,7 +133,7 @@ def _associated(meta: bytes) -> tuple[dict[int, int], dict[int, int]]:
     return sizes, turns
 
 
-def _associations(numbers: _Numbers) -> Iterator[tuple[int, int]]:
+def _associations(numbers: Numbers) -> Iterator[tuple[int, int]]:
     """Items, each with the number of one of its properties."""
     version = numbers.take(8)
     wide = 15 if numbers.take(24) & 1 else 7
@@ -194,23 +194,9 @@ def _kinds(table: bytes) -> dict[int, bytes]:
     return kinds
 
 
-class _Numbers:
-    """Reads numbers of given widths in bits, one after another."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data, self.place = data, 0
-
-    def take(self, bits: int) -> int:
-        first, self.place = self.place, self.place + bits
-        if self.place > 8 * len(self.data):
-            raise IndexError
-        whole = int.from_bytes(self.data[first // 8 : -(-self.place // 8)], "big")
-        return whole >> (-self.place % 8) & ((1 << bits) - 1)
-
-
 def _located(table: bytes, kinds: dict[int, bytes]) -> Iterator[Item]:
     """Items with their places (`iloc`)."""
-    numbers = _Numbers(table)
+    numbers = Numbers(table)
     version = numbers.take(32) >> 24
     offset, length, base, index = (8 * numbers.take(4) for _ in range(4))
     wide = 32 if version == 2 else 16
@@ -232,66 +218,3 @@ def _read(file: IO[bytes], meta: bytes, item: Item) -> bytes:
         source.seek(min(start, end))  # further on, a system may refuse
         parts.append(source.read(length or -1))
     return b"".join(parts)
-
-
-def _coded_sizes(units: Iterator[tuple[int, bytes]]) -> list[tuple[int, int]]:
-    """Of the sequence headers among AV1 units: one, for each photo or tile."""
-    sizes = []
-    with suppress(IndexError):  # cut off, which the decoder will say
-        for number, (kind, unit) in enumerate(units):
-            if number >= _MOST_UNITS:
-                raise ImageTooLarge(f"more than {_MOST_UNITS:,} units of AV1")
-            if kind == _SEQUENCE_HEADER:
-                sizes.append(_coded_size(_Numbers(unit)))
-    return sizes
-
-
-def _units(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Type and content of each AV1 unit (5.3)."""
-    place = 0
-    while place < len(data):
-        header, place = data[place], place + (2 if data[place] & 4 else 1)
-        length, shift = 0, 0
-        while header & 2:  # its length, seven bits a byte
-            byte, place = data[place], place + 1
-            length |= (byte & 127) << shift
-            shift += 7
-            if not byte & 128:
-                break
-        length = length if header & 2 else len(data) - place
-        yield header >> 3 & 15, data[place : place + length]
-        place += length
-
-
-def _coded_size(numbers: _Numbers) -> tuple[int, int]:
-    """Width and height of a sequence header (5.5.1)."""
-    numbers.take(4)
-    if numbers.take(1):  # that of a still photo
-        numbers.take(5)
-    else:
-        _skip_operating_points(numbers)
-    width_bits, height_bits = numbers.take(4) + 1, numbers.take(4) + 1
-    return numbers.take(width_bits) + 1, numbers.take(height_bits) + 1
-
-
-def _skip_operating_points(numbers: _Numbers) -> None:
-    delay_bits = 0
-    if numbers.take(1):  # timing
-        numbers.take(64)
-        if numbers.take(1):
-            zeros = 0
-            while not numbers.take(1):
-                zeros += 1
-            numbers.take(zeros)
-        if numbers.take(1):  # decoder model
-            delay_bits = numbers.take(5) + 1
-            numbers.take(42)
-    display_delay = numbers.take(1)
-    for _ in range(numbers.take(5) + 1):
-        numbers.take(12)
-        if numbers.take(5) > 7:
-            numbers.take(1)
-        if delay_bits and numbers.take(1):
-            numbers.take(2 * delay_bits + 1)
-        if display_delay and numbers.take(1):
-            numbers.take(4)

@@ -199,9 +199,8 @@ def _png_pixel_bytes(header: bytes) -> int:
 
 def _check_webp(file: IO[bytes], limits: Limits) -> None:
     header = file.read(HEADER_BYTES)
-    is_animated = header[12:16] == b"VP8X" and bool(header[20] & 2)
     if size := webp_size(header):  # libwebp allocates the canvas as it opens the file
-        allowed = limits.megapixels * (ANIMATED_SHARE if is_animated else 1.0)
+        allowed = limits.megapixels * (ANIMATED_SHARE if is_animated_webp(header) else 1.0)
         check_pixels(size, replace(limits, megapixels=allowed))
     place, frames, metadata = 12, 0, 0
     while True:
@@ -218,6 +217,12 @@ def _check_webp(file: IO[bytes], limits: Limits) -> None:
         if name == b"EXIF":
             _at_most(length, MOST_EXIF_BYTES, "bytes of EXIF")
         place += 8 + length + length % 2
+
+
+def is_animated_webp(header: bytes) -> bool:
+    """By a file's first `HEADER_BYTES`."""
+    flags = header[20:21] if header[:4] == b"RIFF" and header[8:16] == b"WEBPVP8X" else b""
+    return bool(flags) and bool(flags[0] & 2)
 
 
 def webp_size(header: bytes) -> tuple[int, int] | None:

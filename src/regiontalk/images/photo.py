@@ -13,7 +13,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -42,6 +42,7 @@ GREY = 127  # the padding: near the mean of photos, so that activations stay sma
 _REDUCING_GAP = (
     2  # a reduced photo is still at least this many times larger than the size it is resized to
 )
+_one_animation = threading.RLock()  # libwebp holds one four times from the moment it is opened
 _QUICK_PIXELS = 2_000_000  # decoded in some hundredths of a second
 _PIXELS_AT_A_TIME = 50_000_000  # decoded by all threads together: 200 MB of RGB
 _URL = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
@@ -267,8 +268,9 @@ def _read(file: Any, limits: Limits) -> bytes:
 
 
 def _undecoded(
-    source: bytes | IO[bytes] | Image.Image | NDArray[Any], limits: Limits
+    source: bytes | IO[bytes] | Image.Image | NDArray[Any], limits: Limits, held: ExitStack
 ) -> Image.Image:
+    """`held`: what is kept while the image is worked on."""
     if isinstance(source, Image.Image):
         return source
     if isinstance(source, np.ndarray):
@@ -278,7 +280,7 @@ def _undecoded(
             size = f"{len(source) / 1e6:.1f} MB, more than {limits.megabytes:g} MB"
             raise ImageTooLarge(size, hint="a file given by its path may be larger")
         source = io.BytesIO(source)
-    return _identify(source, limits)
+    return _identify(source, limits, held)
 
 
 def _from_array(array: NDArray[Any], limits: Limits) -> Image.Image:
@@ -313,9 +315,9 @@ def _work_on(
     limits: Limits,
     work: Work[Result],
 ) -> Result:
-    with quiet_pillow:
+    with quiet_pillow, ExitStack() as held:
         try:
-            image = _undecoded(source, limits)
+            image = _undecoded(source, limits, held)
             image_limits.check_pixels(image.size, limits)
             return work(image, image is not source)
         except ImageError as error:
@@ -331,7 +333,7 @@ def _work_on(
             raise ImageError(f"{name}: a broken photo: {reason}") from error
 
 
-def _identify(file: IO[bytes], limits: Limits) -> Image.Image:
+def _identify(file: IO[bytes], limits: Limits, held: ExitStack) -> Image.Image:
     """Reads the header by one of the allowed decoders."""
     header = file.read(image_limits.HEADER_BYTES)
     if not header:
@@ -347,6 +349,8 @@ def _identify(file: IO[bytes], limits: Limits) -> Image.Image:
         formats = ["AVIF", "HEIF"] if _switch_heif_on() else ["AVIF"]
     if name == "TIFF":
         quiet_libtiff()
+    if image_limits.is_animated_webp(header):
+        held.enter_context(_one_animation)
     try:
         return Image.open(file, formats=formats)
     except UnidentifiedImageError as error:
