@@ -32,6 +32,7 @@ GENERATED = (
     "results.md",
     "results-details.md",
     "results-old.md",
+    "recipe-keys.md",
     "gallery.md",
     "gallery-sentences.md",
     "gallery-weak-labels.md",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import shlex
 import subprocess
-import tomllib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -274,105 +272,6 @@ def test_the_example_of_the_examples_runs(desk: Path) -> None:
 
 # -- docs/training.md
 # --------------------------------------------------------------------------------------
-
-
-def recipe_tables() -> dict[str, type]:
-    """The heading of every table of keys in a recipe, and the configuration it explains."""
-    from regiontalk.lab.nets import fcln, language, localization, recognition
-    from regiontalk.lab.training.recipe import detector, shared
-    from regiontalk.models import settings as model_settings
-
-    return {
-        "### `[run]`": detector.FCLNRunConfig,
-        "### `[[data]]`": detector.DataConfig,
-        "### `[net]`": fcln.FCLNConfig,
-        "### `[net.localization]`": localization.LocalizationConfig,
-        "### `[net.recognition]`": recognition.RecognitionConfig,
-        "### `[net.language]`": language.LanguageConfig,
-        "### `[vocabulary]`": detector.VocabularyConfig,
-        "### `[augmentation]`": detector.AugmentationConfig,
-        "### `[sampler]` and `[anchor_sampler]`": detector.ProposalSamplerConfig,
-        "### `[losses]`": detector.LossConfig,
-        "### `[backbone_optimizer]` and `[optimizer]`": shared.OptimizerConfig,
-        "### `[schedule]`": detector.FCLNScheduleConfig,
-        "### `[prediction]`": model_settings.PredictionConfig,
-    }
-
-
-def written_default(item: dataclasses.Field[Any]) -> Any:
-    """A field's default as the tables write it."""
-    if item.default_factory is not dataclasses.MISSING:
-        return item.default_factory()
-    if item.default is dataclasses.MISSING:
-        return "required"
-    if item.name == "anchors":
-        return "the release's 12"
-    return "none" if item.default is None else item.default
-
-
-def read_default(cell: str) -> Any:
-    value = tomllib.loads(f"value = {cell[1:-1]}")["value"] if cell.startswith("`") else cell
-    return tuple(value) if isinstance(value, list) else value
-
-
-def test_every_key_of_a_recipe_is_explained_with_its_default() -> None:
-    for heading, config in recipe_tables().items():
-        rows = re.findall(
-            r"^\| `(\w+)` \| (.*?) \| (.+) \|$", section(TRAINING, heading), re.MULTILINE
-        )
-        explained = {name: read_default(default) for name, default, _ in rows}
-        fields = [
-            item
-            for item in dataclasses.fields(config)
-            if not dataclasses.is_dataclass(item.default_factory)
-        ]
-        assert explained == {item.name: written_default(item) for item in fields}, heading
-
-
-def test_every_key_of_an_alignment_recipe_is_explained_with_its_default() -> None:
-    from regiontalk.lab.nets.alignment import AlignmentConfig
-    from regiontalk.lab.training.recipe import heads
-
-    page = (ROOT / "docs" / "alignment.md").read_text(encoding="utf-8")
-    tables = {
-        "### The recipe itself": heads.AlignmentRecipe,
-        "### `[[data]]`": heads.CodedDataConfig,
-        "### `[net]`": AlignmentConfig,
-        "### `[word_vectors]`": heads.WordVectorsConfig,
-        "### `[losses]`": heads.AlignmentLossConfig,
-    }
-    for heading, config in tables.items():
-        rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.+) \|$", section(page, heading), re.MULTILINE)
-        explained = {name: read_default(default) for name, default, _ in rows}
-        fields = [item for item in dataclasses.fields(config) if "Config" not in str(item.type)]
-        assert explained == {item.name: written_default(item) for item in fields}, heading
-
-
-def test_every_key_of_a_sentence_recipe_is_explained_with_its_default() -> None:
-    from regiontalk.lab.nets.multimodal_rnn import MultimodalRNNConfig
-    from regiontalk.lab.training.recipe import heads
-    from regiontalk.models.settings import SentencePredictionConfig
-
-    page = (ROOT / "docs" / "sentences.md").read_text(encoding="utf-8")
-    tables = {
-        "### The recipe itself": heads.SentencesRecipe,
-        "### `[data]`": heads.SentencesDataConfig,
-        "### `[net]`": MultimodalRNNConfig,
-        "### `[prediction]`": SentencePredictionConfig,
-    }
-    for heading, config in tables.items():
-        rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", section(page, heading), re.MULTILINE)
-        explained = {name: read_default(default) for name, default in rows}
-        fields = [item for item in dataclasses.fields(config) if "Config" not in str(item.type)]
-        assert explained == {item.name: written_default(item) for item in fields}, heading
-
-
-def test_no_configuration_is_left_out() -> None:
-    from regiontalk.lab.training.recipe.detector import FCLNRecipe
-
-    top = {item.name for item in dataclasses.fields(FCLNRecipe)}
-    headings = " ".join(re.findall(r"^### (.*)$", TRAINING, re.MULTILINE))
-    assert top == {name for name in top if re.search(rf"`\[*{name}\]*`", headings)}
 
 
 def test_every_recipe_is_described() -> None:

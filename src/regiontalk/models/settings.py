@@ -209,7 +209,7 @@ class SentencePredictionConfig:
     """α of `inference.decoding.Rules`: larger values give longer sentences."""
     alignment_weight: float = 0.0
     """Not 0: the sentences of the beam search are reranked by their score plus this times how well
-    they fit the photo by the head `words`."""
+    they fit the photo by the alignment head."""
 
     def __post_init__(self) -> None:
         check_range(1, MOST_WORDS, longest=self.longest)

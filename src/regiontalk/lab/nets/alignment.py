@@ -42,6 +42,7 @@ class AlignmentConfig:
     embedding: int = 300
     """e; with a file of word vectors, theirs."""
     train_embedding: bool = False
+    """Whether word embeddings are trained."""
     dropout: float = 0.5
     """On codes, words and the encoder's output, never within the recurrence."""
     weigh_words: bool = False

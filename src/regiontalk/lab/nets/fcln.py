@@ -35,6 +35,7 @@ CROPS_AT_ONCE = 100  # in a batch through the backbone at inference; limits the 
 @dataclass(frozen=True)
 class FCLNConfig:
     backbone: BackboneName = "vgg16"
+    """What computes the feature maps; the paper has VGG-16."""
     channels: int = 512
     """Channels of the feature map (VGG-16 has 512)."""
     skip: float = 0.0

@@ -18,7 +18,9 @@ from regiontalk.lab.nets.localization import GEOMETRY
 @dataclass(frozen=True)
 class LanguageConfig:
     embedding: int = 512
+    """Size of a word embedding."""
     hidden: int = 512
+    """Size of the LSTM."""
     feed: Literal["once", "always"] = "once"
     """`once`: the code is an input only before START (the paper). `always`: it is an input with
     every word."""
@@ -26,6 +28,7 @@ class LanguageConfig:
     """Differs from the paper: the whole photo's code and the box's geometry are added to the
     region's code."""
     dropout: float = 0.0
+    """On words and on the LSTM's output."""
 
 
 class LanguageModel(nn.Module):

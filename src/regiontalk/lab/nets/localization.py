@@ -28,6 +28,7 @@ class LocalizationConfig:
     anchors: tuple[tuple[float, float], ...] = PAPER_ANCHORS
     """(width, height) in input pixels."""
     filters: int = 256
+    """Filters of the 3×3 convolution."""
     score_ways: Literal[1, 2] = 1
     """1: a logistic score, 5k outputs (the paper). 2: two-way softmax, 6k outputs (the release)."""
 

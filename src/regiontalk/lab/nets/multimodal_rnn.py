@@ -29,7 +29,9 @@ class MultimodalRNNConfig:
     cell: Literal["rnn", "lstm"] = "rnn"
     """`rnn`: eq. 14 with f = ReLU. `lstm`: the same sum goes into an LSTM's four gates."""
     embedding: int = 512
+    """Size of a word embedding."""
     hidden: int = 512
+    """Size of the state."""
     views: Literal[1, 3] = 1
     """1: only the region's code (the paper). 3: with those of its surroundings and of the whole
     photo, which the paper proposes as "multiple saccades"."""

@@ -20,9 +20,13 @@ class RecognitionConfig:
     cells: int = 7
     """X = Y, the side of the sampled grid."""
     samples_per_cell: int = 1
+    """Points per side that are averaged in a cell."""
     hidden: int = 4096
+    """Size of the first layer."""
     code: int = 4096
+    """D, the size of a region's code."""
     dropout: float = 0.5
+    """After both layers."""
     score_hidden: int = 0
     """Differs from the paper if it is not 0: a layer of this size, which also gets the box's
     geometry, computes the score. Whether people mention an object depends on its size and place."""

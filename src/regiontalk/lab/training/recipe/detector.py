@@ -18,10 +18,11 @@ class DataConfig:
     """One data set of the mixture."""
 
     path: str
+    """A data set folder; its `train` split is used."""
     share: float = 1.0
-    """Its weight in a batch at the first step…"""
+    """Its weight in a batch at the first step."""
     share_at_end: float | None = None
-    """…and at the last (None: the same); in between it moves in a straight line."""
+    """Its weight at the last step, with a linear change in between; None: no change."""
     styles: dict[str, str] = field(default_factory=lambda: {"*": "phrase"})
     """Region type -> style of text, each with a START token of its own; `*` is every type not
     named, and `type:phrase` a single phrase of a type. Types that are not here are left out.
@@ -75,6 +76,8 @@ class PhotoSentencesConfig:
 @dataclass(frozen=True)
 class VocabularyConfig:
     cleaning: Literal["densecap", "densecap-release", "karpathy"] = "densecap"
+    """`densecap`: the paper's, which strips "there is" and the like. `densecap-release`: without
+    that. `karpathy`: that of Karpathy & Fei-Fei, which keeps long texts."""
     smallest_count: int | None = None
     """Rarer words are `<UNK>`; None: the papers' counts."""
     lengths: int = 0
@@ -124,7 +127,10 @@ class SamplerConfig:
     regions: int = 256
     """B; at most half are positive. Without proposals: at most this many true regions."""
     positive_iou: float = 0.7
+    """From this IoU with a true region on, a proposal is positive; the best one of each true region
+    always is."""
     negative_iou: float = 0.3
+    """Below this IoU with every true region, a proposal is negative."""
     clip: bool = False
     """Differs from the paper: boxes are clipped to the photo before they are compared and
     sampled."""
@@ -163,18 +169,23 @@ class LossConfig:
     """DenseCap 3.2: the weights of the losses, and their forms."""
 
     proposal_score: float = 0.1
+    """Weight of the localization layer's score loss."""
     proposal_box: float = 0.1
+    """Weight of its box loss."""
     final_score: float = 0.1
+    """Weight of the recognition network's score loss."""
     final_box: float = 0.1
+    """Weight of its box loss."""
     caption: float = 1.0
+    """Weight of the captions' cross entropy."""
     contrastive: float = 1.0
     """Of matching photos and sentences; only with `[sentences]`."""
     teacher_maps: float = 1.0
-    """With `teacher`: of the difference of the two networks' maps …"""
+    """With `teacher`: weight of the difference of the feature maps."""
     teacher_codes: float = 1.0
-    """… of their regions' codes …"""
+    """With `teacher`: weight of the difference of the region codes."""
     teacher_words: float = 1.0
-    """… and of the probabilities of their words."""
+    """With `teacher`: weight of the difference of the word probabilities."""
     smooth_l1_beta: float = 1.0
     """Below this error the box loss is quadratic (the release: 1)."""
     transform_decay: float = 0.0
@@ -198,7 +209,10 @@ class FCLNScheduleConfig(ScheduleConfig):
     backbone_from_epoch: float = 0.0
     """The backbone is frozen until this many passes over the first data set are done."""
     freeze_first_layers: bool = False
+    """The first layers never change: VGG-16's first four convolutions, an EfficientNet's stem and
+    first stage."""
     freeze_batchnorm: bool = True
+    """The backbone keeps its batch statistics of ImageNet."""
 
 
 @dataclass(frozen=True)
@@ -211,6 +225,7 @@ class FCLNRunConfig(RunConfig):
         "recall_50",
         "recall_70",
     ] = "dense_map"
+    """What chooses the best checkpoint, on dev."""
 
 
 @dataclass(frozen=True)

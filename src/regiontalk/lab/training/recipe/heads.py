@@ -19,6 +19,7 @@ class CodedDataConfig:
     """A data set whose sentences a head learns from region codes."""
 
     path: str
+    """A data set folder whose records have sentences."""
     codes: str
     """What `regiontalk data codes` wrote of its photos."""
 
@@ -28,6 +29,7 @@ class SentenceVocabularyConfig:
     """Of nets that read or write whole sentences; their cleaning is `SENTENCE_CLEANING`."""
 
     smallest_count: int | None = None
+    """Rarer words are `<UNK>`; None: the paper's 5."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class AlignmentRunConfig(RunConfig):
         "text_to_image_r5",
         "text_to_image_r10",
     ] = "recall_sum"
+    """On dev: the sum of the six recalls, or one of them."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,7 @@ class AlignmentLossConfig:
     """`margin`: eq. 9. Differs from the paper: `contrastive`, cross entropy with a learned
     temperature."""
     margin: float = 1.0
+    """Of eq. 9."""
     hardest_from: int | None = None
     """Differs from the paper: from this step on only the hardest negative of each sum in eq. 9
     counts. From the first step on the net would collapse."""
@@ -120,6 +124,8 @@ class SentencesRunConfig(RunConfig):
     """`batch` counts caption targets: photos or regions, each with all of its texts."""
 
     metric: Literal["cider", "bleu1", "bleu4", "perplexity"] = "cider"
+    """On dev photos with greedy decoding. Perplexity and CIDEr disagree about which checkpoint is
+    best."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +145,8 @@ class SentencesRecipe(HeadRecipe):
     net: MultimodalRNNConfig = field(default_factory=MultimodalRNNConfig)
     vocabulary: SentenceVocabularyConfig = field(default_factory=SentenceVocabularyConfig)
     label_smoothing: float = 0.0
-    """Differs from the paper where it is not 0."""
+    """Differs from the paper where it is not 0: share of the target probability that is spread
+    evenly over all words."""
     optimizer: OptimizerConfig = field(
         default_factory=lambda: OptimizerConfig(kind="rmsprop", rate=1e-3, betas=(0.9, 0.999))
     )
@@ -161,6 +168,7 @@ class SentencesRecipe(HeadRecipe):
 @dataclass(frozen=True)
 class JointRunConfig(RunConfig):
     metric: Literal["recall_sum", "perplexity"] = "perplexity"
+    """On dev: `perplexity` of the segments, or `recall_sum` of the alignment net."""
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ class LanguageDataConfig(DataConfig):
 @dataclass(frozen=True)
 class LanguageRunConfig(RunConfig):
     metric: Literal["right"] = "right"
+    """Share of dev phrases whose caption names the same thing."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class LanguageRecipe:
     smallest_count: int = 4
     """New words that occur less often are not learned."""
     label_smoothing: float = 0.0
+    """Share of the target probability that is spread evenly over all words."""
     optimizer: OptimizerConfig = field(
         default_factory=lambda: OptimizerConfig(kind="adamw", rate=3e-4, weight_decay=0.02)
     )

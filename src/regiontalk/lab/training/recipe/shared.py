@@ -15,10 +15,15 @@ SENTENCE_CLEANING = (
 @dataclass(frozen=True)
 class OptimizerConfig:
     kind: Literal["sgd", "adam", "adamw", "rmsprop"] = "adam"
+    """The update rule."""
     rate: float = 1e-6
+    """The full learning rate."""
     momentum: float = 0.9
+    """Of `sgd`."""
     betas: tuple[float, float] = (0.9, 0.99)
+    """Of `adam` and `adamw`; `rmsprop` uses the second."""
     weight_decay: float = 0.0
+    """On weights; not on biases and normalisation."""
     layer_decay: float = 1.0
     """Of a transformer backbone: the rate of each block is this share of the next block's rate."""
     rates: dict[str, float] = field(default_factory=dict)
@@ -32,6 +37,7 @@ class ScheduleConfig:
     decay: Literal["constant", "cosine"] = "constant"
     """A cosine ends at a hundredth."""
     clip_norm: float | None = None
+    """Largest norm of the whole gradient."""
     clip_value: float | None = None
     """Largest size of a single number of the gradient."""
     ema: float | None = None
@@ -42,12 +48,15 @@ class ScheduleConfig:
 @dataclass(frozen=True)
 class RunConfig:
     steps: int
+    """Number of weight updates."""
     batch: int = 1
     """Photos a step, over all processes."""
     accumulate: int = 1
     """Parts into which each process cuts its share of a batch, one after another: the memory of one
     part is enough."""
     seed: int = 0
+    """Random seed of the initial weights, the order of photos, augmentation, sampling and
+    dropout."""
     workers: int = 2
     """Processes that load photos; never more than there are cores."""
     cache_photos: bool = False
@@ -55,13 +64,19 @@ class RunConfig:
     precision: Literal["float32", "bfloat16"] = "float32"
     """`bfloat16`: autocast."""
     log_every: int = 20
+    """Steps between entries of the log."""
     checkpoint_every: int = 1000
+    """Steps between checkpoints."""
     keep: int = 2
+    """Newest checkpoints that are kept."""
     keep_best: int = 1
     """How many of the best checkpoints are kept beside the newest."""
     evaluate_every: int = 1000
+    """Steps between evaluations on dev; a checkpoint follows each."""
     evaluate_photos: int = 200
+    """Dev photos of an evaluation, of the first data set."""
     pictures: int = 4
+    """Dev photos drawn with their regions at each evaluation."""
     metric: str = ""
     """What the best checkpoint is chosen by, on dev."""
 
