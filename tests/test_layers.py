@@ -27,7 +27,7 @@ LAYERS = (
     ("images", "results", "show"),  # a result draws itself
     ("models",),
     ("inference",),
-    ("", "model", "search", "teaching"),
+    ("", "model", "captioners", "search", "teaching"),
     ("lab",),
     ("serve", "assistants"),
     ("cli", "__main__"),
@@ -35,7 +35,7 @@ LAYERS = (
 # What loads a model needs what it loads: `load` the class that it returns, the torch runtime the
 # nets that it runs.
 UPWARDS = {
-    "models.loading": ("model", "teaching"),
+    "models.loading": ("model", "captioners", "teaching"),
     "models.torch_runtime": ("lab.nets",),
     "models.torch_loading": ("lab.nets", "lab.training", "lab.export"),
 }
@@ -48,7 +48,8 @@ WITH_TORCH = (
 )
 # Third-party package -> the rooms and modules that may import it.
 LIBRARIES = {
-    "torch": (*TORCH, "cli.doctor", "cli.options"),
+    "torch": (*TORCH, "cli.doctor", "cli.options", "captioners.florence"),
+    "transformers": ("captioners.florence",),
     "safetensors": TORCH,
     "onnx": TORCH,
     "cv2": ("lab.data.edge_boxes",),

@@ -136,16 +136,41 @@ class Model:
             raise UsageError("boxes can only be given for one photo")
 
         def caption(source: PhotoSource) -> ImageRegions:
-            look = self.look(source, boxes=boxes, proposals=proposals, size=size)
-            regions = self.regions(look, beam, threshold or 0.0, words, listed)
-            about = self._about(source, look)
-            if look.given:
+            opened, photo_size, regions = self._caption_one(
+                source,
+                boxes=boxes,
+                proposals=proposals,
+                size=size,
+                beam=beam,
+                threshold=threshold or 0.0,
+                words=words,
+                listed=listed,
+            )
+            about = self._about(source, opened, photo_size)
+            if boxes is not None:
                 every = replace(shown, threshold=0.0, top=None, confidence=0.0, sure_score=0.0)
                 return ImageRegions(**about, regions=tuple(regions), shown=every)
             kept = [region for region in regions if reaches(region.confidence, confidence or 0.0)]
             return ImageRegions(**about, regions=tuple(kept[:top]), shown=shown)
 
         return _for_each(caption, photo)
+
+    def _caption_one(
+        self,
+        source: PhotoSource,
+        *,
+        boxes: ArrayLike | None,
+        proposals: int | None,
+        size: int | None,
+        beam: int,
+        threshold: float,
+        words: int | None,
+        listed: NameList | None,
+    ) -> tuple[Photo, tuple[int, int], list[Region]]:
+        """The photo, its width and height, and its regions with captions; the options are those of
+        `__call__`."""
+        look = self.look(source, boxes=boxes, proposals=proposals, size=size)
+        return look.photo, look.frame.photo_size, self.regions(look, beam, threshold, words, listed)
 
     def look(
         self,
@@ -177,6 +202,16 @@ class Model:
             proposals=proposals,
             candidates=candidates,
         )
+
+    @property
+    def model_name(self) -> str:
+        """Stands in results."""
+        return self.runtime.info.name
+
+    @property
+    def own(self) -> Model:
+        """The model of this package that makes the vectors of an index; of its own models, itself."""
+        return self
 
     @property
     def likely(self) -> float:
@@ -334,7 +369,7 @@ class Model:
             NamedRegion((x0, y0, x1, y1), region_names)
             for (x0, y0, x1, y1), region_names in zip(look.boxes_xyxy.tolist(), best, strict=True)
         ]
-        return Naming(**self._about(photo, look), regions=tuple(named))
+        return Naming(**self._about(photo, look.photo, look.frame.photo_size), regions=tuple(named))
 
     def codes(self, look: Look, surroundings: bool = False) -> RegionTable:
         """The input of the heads: the whole photo and its `BEST_REGIONS` best regions, or all given
@@ -388,7 +423,7 @@ class Model:
             look = self.look(source, size=size)
             best, *others = self._sentences(head, look, options)
             return Description(
-                **self._about(source, look),
+                **self._about(source, look.photo, look.frame.photo_size),
                 sentence=best.sentence,
                 logprob=best.logprob,
                 alternatives=tuple(others),
@@ -425,7 +460,7 @@ class Model:
         `threshold`, `top` and `confidence` choose the regions, as in pictures; `names` as in a call
         of the model. Several photos give an iterator.
         """
-        head = SentenceHead(self.runtime) if SENTENCE in self.runtime.info.heads else None
+        head = self._sentence_head()
         shown = self.shown(threshold, top, confidence)
         listed = None if names is None else self._listed(names)
 
@@ -437,7 +472,7 @@ class Model:
                 sentence = self._sentences(head, look, SentenceOptions())[0]
             spoken = choose_alt_text(sentence, regions, shown)
             return AltText(
-                **self._about(source, look),
+                **self._about(source, look.photo, look.frame.photo_size),
                 text=spoken.text,
                 regions=tuple(shown.choose(regions)),
                 sure=spoken.sure,
@@ -445,6 +480,10 @@ class Model:
             )
 
         return _for_each(describe, photo)
+
+    def _sentence_head(self) -> SentenceHead | None:
+        """What writes the sentences of alt texts, if the model has it."""
+        return SentenceHead(self.runtime) if SENTENCE in self.runtime.info.heads else None
 
     @overload
     def tags(self, photo: PhotoSource, **options: Any) -> Tags: ...
@@ -475,7 +514,7 @@ class Model:
             look = self.look(source, size=size)
             regions = shown.at_first(self.regions(look, names=listed))
             tags = self._tags(regions, shown, listed)
-            return Tags(**self._about(source, look), tags=tags)
+            return Tags(**self._about(source, look.photo, look.frame.photo_size), tags=tags)
 
         return _for_each(tag, photo)
 
@@ -570,7 +609,7 @@ class Model:
             look = self.look(source, size=size)
             regions = self.candidates(look)
             matches = finder.find(self.runtime, phrases, regions, config, min_probability, top)
-            about = self._about(source, look)
+            about = self._about(source, look.photo, look.frame.photo_size)
             findings = iter(
                 Finding(
                     **about,
@@ -622,14 +661,10 @@ class Model:
             shown=self.shown(),
         )
 
-    def _about(self, source: PhotoSource, look: Look) -> About:
-        width, height = look.frame.photo_size
+    def _about(self, source: PhotoSource, photo: Photo, photo_size: tuple[int, int]) -> About:
+        width, height = photo_size
         return About(
-            path=path_of(source),
-            width=width,
-            height=height,
-            model=self.runtime.info.name,
-            photo=look.photo,
+            path=path_of(source), width=width, height=height, model=self.model_name, photo=photo
         )
 
 

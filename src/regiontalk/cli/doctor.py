@@ -27,6 +27,7 @@ EXTRAS = {
     "video": "videos: caption, describe, find, index, search",
     "serve": "the page and the HTTP API",
     "mcp": "tools for assistants",
+    "florence": "Florence-2, another model",
     "edgeboxes": "EdgeBoxes, a source of regions",
     "parse": "data phrases, dependency trees",
     "cluster": "--engine ray",

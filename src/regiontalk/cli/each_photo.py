@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from regiontalk import __version__
+from regiontalk.captioners.loading import CaptionerAddress
 from regiontalk.cli import console, options, outputs
 from regiontalk.cli.journal import KEY, keeping
 from regiontalk.errors import InputError, RegionTalkError, SkippedInputs, UsageError
@@ -52,7 +53,7 @@ class PhotoOptions:
     paths: tuple[str, ...]
     output: Path | None
     size: int | None
-    model: Path | None
+    model: options.Place | None
     device: str
     workers: int
     as_json: bool
@@ -109,8 +110,10 @@ class PhotoOptions:
             self.heads,
             words_book=self.words_book,
         )
-        folder = loading.place_of(self.model)
-        console.message(f"regiontalk: model {folder}, device {self.device}", not self.verbose)
+        place = self.model
+        if not isinstance(place, CaptionerAddress):
+            place = loading.place_of(place)
+        console.message(f"regiontalk: model {place}, device {self.device}", not self.verbose)
         return model
 
     def timed(self, ask: Callable[[str], Result]) -> Callable[[str], Result]:
@@ -129,9 +132,8 @@ class PhotoOptions:
     def identity(self) -> dict[str, Any]:
         """What the results depend on in addition to the options: the model's files, and how it
         runs."""
-        places = [loading.place_of(self.model), *self.heads]
         return {
-            "model": [_fingerprint(place) for place in places],
+            "model": [_fingerprint(place) for place in (self.model, *self.heads)],
             "device": self.device,
             "mp": self.max_megapixels,
             "words_book": options.book_state(self.words_book),
@@ -172,7 +174,7 @@ def photo_options(command: Callable[..., None]) -> Callable[..., None]:
         type=click.IntRange(16, 4096),
         help="Long side of the resized photos. Default: the model's.",
     )
-    @options.model_option
+    @options.any_model_option
     @options.device_option
     @options.words_book_option
     @options.workers_option
@@ -249,8 +251,11 @@ def _report_missing(photos: Photos, paths: tuple[str, ...], quiet: bool) -> None
         console.message(f"regiontalk: left out {path}: a hidden file", quiet)
 
 
-def _fingerprint(place: Path) -> str:
+def _fingerprint(model: options.Place | None) -> str:
     """Changes when a model changes: its checksums, or names, sizes and times of a run's files."""
+    if isinstance(model, CaptionerAddress):
+        return model.fingerprint
+    place = loading.place_of(model)
     sums = place / SUMS
     if sums.is_file():
         return hashlib.sha256(sums.read_bytes()).hexdigest()

@@ -52,7 +52,7 @@ def check_one_place(place: Path | None, store: str | None) -> None:
 @click.argument("folder", type=options.PLACE, metavar="DIR")
 @place_option
 @store_option
-@options.model_option
+@options.any_model_option
 @options.device_option
 @options.workers_option
 @options.cluster_options
@@ -77,7 +77,7 @@ def command(
     folder: Path,
     place: Path | None,
     store: str | None,
-    model: Path | None,
+    model: options.Place | None,
     device: str,
     workers: int,
     engine: str,

@@ -135,7 +135,11 @@ class Measurement:
             yield record
 
     def model(
-        self, place: Path, dataset: Dataset, device: str = "auto", heads: tuple[Path, ...] = ()
+        self,
+        place: options.Place,
+        dataset: Dataset,
+        device: str = "auto",
+        heads: tuple[Path, ...] = (),
     ) -> DatasetModel:
         """The model that is measured, to be asked about the photos of a data set."""
         from regiontalk.lab.data.dataset_model import DatasetModel
@@ -144,8 +148,8 @@ class Measurement:
         self.uses_model(place, device)
         return asked
 
-    def uses_model(self, place: Path, device: str) -> None:
-        """A model folder, run or checkpoint that answers on a device."""
+    def uses_model(self, place: options.Place, device: str) -> None:
+        """A model folder, run, checkpoint or captioner that answers on a device."""
         self.record.uses("model", options.model_place(place))
         if gpu := options.device_name(place, device):
             self.record.values["device"] = gpu

@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 import regiontalk
+from regiontalk.captioners.loading import CaptionerAddress, address_of, load_any
 from regiontalk.cli import console
 from regiontalk.errors import InputError, UsageError
 from regiontalk.images.limits import MOST_MEGAPIXELS, Limits
@@ -27,11 +28,22 @@ PLACE = click.Path(path_type=Path)
 
 
 class ModelPath(click.Path):
-    """A model folder or a run; `embedded` and `fast` are the package's own."""
+    """A model folder or a run; `embedded` and `fast` are the package's own.
+
+    `captioners`: also the address of another program's model (docs/another-model.md).
+    """
+
+    def __init__(self, captioners: bool = False) -> None:
+        super().__init__(path_type=Path)
+        self._captioners = captioners
 
     def convert(
         self, value: Any, parameter: click.Parameter | None, context: click.Context | None
     ) -> Any:
+        if self._captioners:
+            address = address_of(value) if isinstance(value, str) else value
+            if isinstance(address, CaptionerAddress):
+                return address
         return super().convert(loading.place_of(value), parameter, context)
 
     def shell_complete(
@@ -43,7 +55,9 @@ class ModelPath(click.Path):
         return [*map(CompletionItem, names), CompletionItem(incomplete, type="dir")]
 
 
-MODEL = ModelPath(path_type=Path)
+MODEL = ModelPath()
+ANY_MODEL = ModelPath(captioners=True)
+Place = Path | CaptionerAddress
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -109,6 +123,14 @@ model_option = click.option(
     help="A model folder, or a training run; fast: the package's fast model; default: its strong one.",
 )
 
+any_model_option = click.option(
+    "--model",
+    type=ANY_MODEL,
+    metavar="DIR|fast|FILE.py:CLASS",
+    help="A model folder, a training run, or another model (docs/another-model.md); fast: the "
+    "package's fast model; default: its strong one.",
+)
+
 
 class WordsBook(click.Path):
     """The file of a word book; `none`: without taught words."""
@@ -157,6 +179,7 @@ device_option = click.option(
     help="auto: a model folder runs on the CPU, a training run on the GPU if there is one. cuda needs torch.",
 )
 
+AUTO = "auto"
 LOCAL = "local"
 RAY = "ray"
 
@@ -207,9 +230,9 @@ place_weight_option = click.option(
 )
 
 
-def is_run(place: Path) -> bool:
+def is_run(place: Place) -> TypeGuard[Path]:
     """Whether it is a run's folder or a checkpoint rather than a model folder."""
-    return any(
+    return isinstance(place, Path) and any(
         found
         for name in ("checkpoints", "state.json", "step-*/state.json")
         for found in place.glob(name)
@@ -224,12 +247,12 @@ def checkpoint_of(run: Path) -> Path:
     return find_checkpoint(run)
 
 
-def model_place(model: Path) -> Path:
-    """The path to record for a model or run: its folder, or its checkpoint."""
+def model_place(model: Place) -> Place:
+    """What to record for a model or run: its folder, its checkpoint, or its address."""
     return checkpoint_of(model) if is_run(model) else model
 
 
-def device_name(place: Path, device: str) -> str | None:
+def device_name(place: Place, device: str) -> str | None:
     """The GPU that a model or run is run on; None: the CPU."""
     if device == "cpu" or (device == "auto" and not is_run(place)):
         return None
@@ -239,7 +262,7 @@ def device_name(place: Path, device: str) -> str | None:
 
 
 def load_model(
-    place: Path | None,
+    place: Place | None,
     device: str,
     megapixels: float = Limits().megapixels,
     heads: tuple[Path, ...] = (),
@@ -250,6 +273,11 @@ def load_model(
     `heads` it runs in torch, like all training runs. `lazily`: see `regiontalk.load`. `words_book`:
     None is the user's own, for runs none."""
     book = True if words_book is None else words_book
+    if isinstance(place, CaptionerAddress):
+        if device != AUTO or heads:
+            option = "head" if heads else "device"
+            raise UsageError(f"--{option} is for models of this package, not for {place}")
+        return replace(load_any(place, words_book=book), limits=Limits(megapixels=megapixels))
     if device == "cuda" or heads or (place is not None and is_run(place)):
         model = loading.with_book(_load_in_torch(place, device, heads), book)
     else:

@@ -20,7 +20,7 @@ from regiontalk.results import Description, ImageRegions
 
 
 @click.command()
-@click.argument("model", type=options.MODEL)
+@click.argument("model", type=options.ANY_MODEL)
 @click.argument("data", type=options.PLACE)
 @click.option(
     "-o",
@@ -55,7 +55,7 @@ from regiontalk.results import Description, ImageRegions
 @options.quiet_option
 def command(
     *,
-    model: Path,
+    model: options.Place,
     data: Path,
     output: Path,
     split: str,

@@ -12,7 +12,7 @@ import click
 from regiontalk.cli import console
 from regiontalk.cli.index import check_one_place, place_option, store_option
 from regiontalk.cli.options import (
-    MODEL,
+    ANY_MODEL,
     Book,
     Decorated,
     Number,
@@ -47,9 +47,10 @@ def _limit_option(
 )
 @click.option(
     "--model",
-    type=MODEL,
-    metavar="DIR|fast",
-    help="A model folder; fast: the package's fast model; default: its strong one.",
+    type=ANY_MODEL,
+    metavar="DIR|fast|FILE.py:CLASS",
+    help="A model folder, or another model (docs/another-model.md); fast: the package's fast "
+    "model; default: its strong one.",
 )
 @words_book_option
 @click.option(

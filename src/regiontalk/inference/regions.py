@@ -20,7 +20,7 @@ from regiontalk import boxes as geometry
 from regiontalk.inference.calibration import Scores
 from regiontalk.inference.decoding import Caption
 from regiontalk.models.runtime import Floats, Proposed, State
-from regiontalk.results import Name
+from regiontalk.results import Name, Region
 
 ROWS_AT_ONCE = 300  # to recognise or caption; limits the memory for thousands of given boxes
 Rows = NDArray[np.intp]
@@ -146,6 +146,8 @@ class Look(NamedTuple):
     """The regions that survive NMS, highest score first; or the given boxes, in their order."""
     given: bool
     """Whether the boxes were given."""
+    said: tuple[Region, ...] | None = None
+    """The regions as another program's model captioned them (`captioners`); None: none did."""
 
     @property
     def frame(self) -> Frame:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import regiontalk
+from regiontalk.captioners.loading import CaptionerAddress
 from regiontalk.errors import DataError
 from regiontalk.io.files import (
     json_file,
@@ -92,9 +93,13 @@ class RunRecord:
             {"name": name, "split": split, "images": images, "sha256": file_fingerprint(path)}
         )
 
-    def uses(self, role: str, path: Path) -> None:
-        """A file, model folder, checkpoint or run (`role`: model, predictions, codes, …), with its
-        record."""
+    def uses(self, role: str, path: Path | CaptionerAddress) -> None:
+        """A file, model folder, checkpoint, run or captioner (`role`: model, predictions, codes,
+        …), with its record."""
+        if isinstance(path, CaptionerAddress):
+            address = {"role": role, "path": str(path), "sha256": path.fingerprint}
+            self.values["inputs"].append(address)
+            return
         entry: Values = {"role": role, "path": shown(path), "sha256": fingerprint(path)}
         if (path / INFO).is_file():
             entry["name"] = read_json(path / INFO).get("name")

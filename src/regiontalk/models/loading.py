@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from regiontalk.errors import ModelError
 
 if TYPE_CHECKING:
+    from regiontalk.captioners import Captioner
     from regiontalk.model import Model
 
 EMBEDDED = Path(__file__).parent / "weights"
@@ -51,14 +52,18 @@ def load(
     threads: int | None = None,
     lazily: bool = False,
     words_book: str | Path | bool = True,
+    captioner: Captioner | None = None,
 ) -> Model:
     """Loads a model folder (default: the package's strong model; `"fast"`: its fast one).
 
     `threads`: how many cores a call may use (default: the environment's REGIONTALK_THREADS, else
     all). `lazily`: graphs are opened when they are first run, so that a program that only searches
     an index starts sooner. `words_book`: the file of the words that it was taught and is to be
-    taught (default: the user's own for this model, if there is one); False: no taught words.
+    taught (default: the user's own for this model, if there is one); False: no taught words. `captioner`: regions and
+    captions are those of this other model (docs/another-model.md); the model folder then makes the
+    vectors of an index.
     """
+    from regiontalk.captioners.adapted import AdaptedModel
     from regiontalk.model import Model
     from regiontalk.models.onnx_runtime import OnnxRuntime
 
@@ -68,7 +73,10 @@ def load(
             f"this regiontalk package has no model{'' if folder is None else f' {folder}'}",
             hint="regiontalk export CHECKPOINT FOLDER makes one; caption --model FOLDER and load(FOLDER) take it",
         )
-    return with_book(Model(OnnxRuntime(place, threads, lazily)), words_book)
+    if captioner is None:
+        return with_book(Model(OnnxRuntime(place, threads, lazily)), words_book)
+    runtime = OnnxRuntime(place, threads, lazily=True)
+    return with_book(AdaptedModel(runtime, captioner=captioner), words_book)
 
 
 def with_book(model: Model, words_book: str | Path | bool) -> Model:

@@ -35,7 +35,15 @@ from regiontalk.io.files import open_file
 from regiontalk.model import Model
 from regiontalk.models.folder import Head
 from regiontalk.results import Region
-from regiontalk.search.store import Entry, IndexedModel, PhotoFile, Store, Stored, Touched
+from regiontalk.search.store import (
+    CAPTIONED_BY,
+    Entry,
+    IndexedModel,
+    PhotoFile,
+    Store,
+    Stored,
+    Touched,
+)
 
 TOGETHER = 16  # photos in a transaction
 STORE_SECONDS = 1.0  # after which photos are stored though they are fewer, so that they are found
@@ -111,7 +119,7 @@ class Plan:
 
 def identify(model: Model) -> IndexedModel:
     """The model as an index records it; the fingerprint covers everything that its vectors depend
-    on."""
+    on. The name also has the model of the captions, if that is another one."""
     head, info = model.runtime.head(HEAD), model.runtime.info
     parts: tuple[object, ...] = (
         *(head.info.detector, info.input_size, head.info.net, head.info.training),
@@ -125,7 +133,8 @@ def identify(model: Model) -> IndexedModel:
         )
         state = SentenceHead(model.runtime).scene_size(regions)
     fingerprint = hashlib.sha256(repr(parts).encode()).hexdigest()
-    return IndexedModel(info.name, fingerprint, regions, int(head.info.net["size"]), state)
+    name = info.name if model.own is model else f"{info.name}{CAPTIONED_BY}{model.model_name}"
+    return IndexedModel(name, fingerprint, regions, int(head.info.net["size"]), state)
 
 
 def _digests(head: Head) -> tuple[str, ...]:

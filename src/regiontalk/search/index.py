@@ -154,7 +154,7 @@ class Index:
         """The store, open within the block."""
         store = self._open(build.identify(self._model()), rebuild)
         try:
-            self._check(store)
+            self._check(store, to_write=True)
             yield store
         finally:
             store.close()
@@ -299,7 +299,8 @@ class Index:
         where, store = self._where(top, folder, since, until), self._opened()
         model = self._model()
         boxes = np.zeros((0, 4)) if box_xyxy is None else np.asarray(box_xyxy)[None]
-        vectors = region_vectors(model.runtime, model.codes(model.look(photo, boxes=boxes)).codes)
+        look = model.own.look(photo, boxes=boxes)
+        vectors = region_vectors(model.runtime, model.codes(look).codes)
         found = self._placed(Searcher(store, model.runtime).like(vectors[-1], top + 1, where))
         others = tuple(hit for hit in found if not _same_file(hit, photo))
         closest = max((hit.score for hit in others), default=None)
@@ -429,13 +430,16 @@ class Index:
             ) from error
         return PostgresStore(self.address, model, rebuild=rebuild)
 
-    def _check(self, store: Store) -> None:
-        made_with = loading.named(store.model.name)
+    def _check(self, store: Store, to_write: bool = False) -> None:
+        """To be searched, the vectors count; new photos must also get their captions from the same
+        model."""
+        made_with = loading.named(store.model.vectors_by)
         book = self.words_book
         self.model = self.model or loading.load(made_with, lazily=True, words_book=book)
         wanted = build.identify(self.model)
-        if store.model != wanted:
-            other = f"--model {made_with} is" if made_with else "--model names"
+        if store.model != wanted and (to_write or not store.model.has_vectors_of(wanted)):
+            is_ours = made_with and store.model.vectors_by == store.model.name
+            other = f"--model {made_with} is" if is_ours else "--model names"
             raise IndexProblem(
                 f"{store.name}: made with another model, {store.model.name!r}; this is {wanted.name!r}",
                 hint=f"{other} the other one; regiontalk index with --rebuild makes a new index",

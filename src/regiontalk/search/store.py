@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -21,6 +21,11 @@ from regiontalk.results import Region
 
 Floats = NDArray[np.float32]
 Ids = NDArray[np.int64]
+
+
+CAPTIONED_BY = ", captioned by "
+"""Between the name of the model that made the vectors and that of another, which made the
+captions."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,15 @@ class IndexedModel:
     """h"""
     state: int
     """S: numbers of a photo's state; 0 for a model without a head for sentences."""
+
+    @property
+    def vectors_by(self) -> str:
+        """The name of the model that made the vectors."""
+        return self.name.partition(CAPTIONED_BY)[0]
+
+    def has_vectors_of(self, other: IndexedModel) -> bool:
+        """Whether a query for the one can search the other."""
+        return replace(self, name=self.vectors_by) == replace(other, name=other.vectors_by)
 
 
 class PhotoFile(NamedTuple):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from regiontalk.captioners.loading import CaptionerAddress
+
 CORRECTIONS = "corrections"
 """The folder of corrected regions, in the folder of the index."""
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
@@ -12,15 +14,15 @@ LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 @dataclass(frozen=True)
 class Settings:
-    """`folder`: the photos to search; None: no search. `model`: a model folder; None: the package's
-    own."""
+    """`folder`: the photos to search; None: no search. `model`: a model folder, or a captioner; None:
+    the package's own."""
 
     folder: Path | None = None
     place: Path | None = None
     """Where the index is; None: in the folder of the photos."""
     store: str | None = None
     """The database that holds the index instead; other processes update it."""
-    model: Path | None = None
+    model: Path | CaptionerAddress | None = None
     words_book: Path | bool = True
     """The word book; True: the user's own, False: no taught words."""
     host: str = "127.0.0.1"

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from regiontalk.captioners.loading import load_any
 from regiontalk.errors import IndexProblem, InputError, UsageError
 from regiontalk.images.limits import Limits
 from regiontalk.images.moments import file_of, in_file, moment_of
 from regiontalk.images.photo import Photo, encode
 from regiontalk.model import Model
-from regiontalk.models.loading import load
 from regiontalk.results import Hit, Hits, ImageRegions, IndexedPhoto, Shown
 from regiontalk.search.build import digest_of
 from regiontalk.search.index import Index
@@ -46,7 +46,7 @@ class Desk:
     @classmethod
     def of(cls, settings: Settings) -> Desk:
         model = replace(
-            load(settings.model, words_book=settings.words_book),
+            load_any(settings.model, words_book=settings.words_book),
             limits=Limits(settings.megapixels, settings.megabytes),
         )
         if settings.folder is None:
@@ -92,7 +92,7 @@ def about(desk: Desk) -> Answer:
     shown = {"threshold": Shown.threshold, "confidence": desk.model.likely}
     info = desk.model.runtime.info
     terms = None if info.terms is None else info.terms.summary
-    return {"model": info.name, "terms": terms, "photos": photos, **shown}
+    return {"model": desk.model.model_name, "terms": terms, "photos": photos, **shown}
 
 
 def _count(index: Index) -> int:
@@ -118,6 +118,11 @@ def _asking(ask: Callable[..., Any]) -> Callable[..., Answer]:
         return answer | {"regions": _regions(found)} if type(found) is ImageRegions else answer
 
     return look
+
+
+def _ask_own(method: str) -> Callable[..., Any]:
+    """Asks the model of this package: others only caption (`captioners`)."""
+    return lambda model, photo, **options: getattr(model.own, method)(photo, **options)
 
 
 def identify(desk: Desk, photo: bytes | str) -> tuple[str, tuple[int, int], str]:
@@ -223,7 +228,7 @@ def teach(
 ) -> Answer:
     """Adds a box of a photo to the word book."""
     wanted = ToTeach(word, desk.open(photo), xyxy, shows == "yes")
-    (lesson,), _ = learn(desk.model, [wanted])
+    (lesson,), _ = learn(desk.model.own, [wanted])
     return lesson.to_dict()
 
 
@@ -248,9 +253,7 @@ def unsure(desk: Desk, top: int = 20, folder: str = "") -> Answer:
 
 TASKS: dict[str, Callable[..., Any]] = {
     "caption": _asking(Model.__call__),
-    "describe": _asking(Model.describe),
-    "align": _asking(Model.align),
-    "find": _asking(Model.find),
+    **{name: _asking(_ask_own(name)) for name in ("describe", "align", "find")},
     **{
         task.__name__: task
         for task in (

@@ -45,7 +45,9 @@ _on_data = options.with_options(
 @split_option
 @click.option("--predictions", type=INPUT, help="Captions of the objects' boxes, as JSON lines…")
 @click.option(
-    "--model", type=options.MODEL, help="…or the model that writes them; `embedded`: the package's."
+    "--model",
+    type=options.ANY_MODEL,
+    help="…or the model that writes them; `embedded`: the package's.",
 )
 @options.device_option
 @click.option(
@@ -69,7 +71,7 @@ def names(
     truth: Path,
     split: str | None,
     predictions: Path | None,
-    model: Path | None,
+    model: options.Place | None,
     device: str,
     smallest: float,
     longest_side: int | None,
@@ -93,7 +95,8 @@ def names(
     else:
         if not truth.is_dir():
             raise UsageError("--model needs photos: --truth must be a data set folder")
-        asked = measurement.model(Path(str(model)), Dataset(truth), device)
+        assert model is not None
+        asked = measurement.model(model, Dataset(truth), device)
         asked = replace(asked, longest_side=longest_side)
         watched = console.track(records, "photos", len(records), measurement.quiet)
         found = caption_objects(asked, watched, smallest)
