@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import torch
 
 from regiontalk.cli.main import run
 from regiontalk.lab.codes.true_boxes import BoxesOrigin, true_box_codes
+from regiontalk.lab.export.pretrained import load_pretrained
 from regiontalk.lab.training.checkpoints import find_checkpoint, load_language
 from regiontalk.lab.training.heads.language import greedy_captions
 from regiontalk.models.folder import read_model_folder
@@ -62,6 +65,27 @@ def test_the_graph_says_what_the_net_says(language_run: Path, tmp_path: Path) ->
     from_graph, _ = runtime.step(tokens, state)
     np.testing.assert_allclose(from_graph, logprobs, atol=1e-4)
     assert len(greedy_captions(trained.net, trained.words, inputs, torch.device("cpu"))) == 5
+
+
+def test_a_share_of_the_starting_weights_is_exported(
+    language_run: Path, speaking_model: Path, tmp_path: Path
+) -> None:
+    assert run(["export", str(language_run), str(tmp_path / "new"), "-q"]) == 0
+    for checkpoint in (language_run / "checkpoints").iterdir():
+        state = json.loads((checkpoint / "state.json").read_text())
+        state["recipe"]["start_share"] = 0.5
+        copied = tmp_path / "half-way" / checkpoint.name
+        shutil.copytree(checkpoint, copied)
+        (copied / "state.json").write_text(json.dumps(state))
+    assert run(["export", str(copied), str(tmp_path / "half"), "-q"]) == 0
+    old, new, half = (
+        load_pretrained(str(place)).net.language.output.bias
+        for place in (speaking_model, tmp_path / "new", tmp_path / "half")
+    )
+    assert not torch.equal(old, new[: len(old)])
+    np.testing.assert_allclose(
+        half[: len(old)].detach(), (old.detach() + new[: len(old)].detach()) / 2, atol=1e-6
+    )
 
 
 def test_what_cannot_be_combined_is_said(

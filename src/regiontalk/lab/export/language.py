@@ -12,8 +12,10 @@ from torch import nn
 
 from regiontalk.errors import ModelError
 from regiontalk.lab.export.graphs import serialize, to_onnx
+from regiontalk.lab.export.pretrained import load_pretrained
 from regiontalk.lab.nets.language import LanguageModel
 from regiontalk.lab.training.checkpoints import load_language
+from regiontalk.lab.training.heads.language import mix
 from regiontalk.language.vocabulary import Vocabulary
 from regiontalk.models.folder import (
     GRAPHS,
@@ -45,12 +47,15 @@ def export_language(checkpoint: Path, out: Path, name: str, share: Path | None =
     """
     check_free(out)
     trained = load_language(checkpoint)
-    folder = read_model_folder(place_of(trained.recipe.init_from))
+    start = trained.recipe.init_from
+    folder = read_model_folder(place_of(start))
     if folder.detector != trained.state["detector"]:
         raise ModelError(f"{folder.path}: not the model that {checkpoint} started from")
     training = {**folder.info.training, "language": {"step": trained.state["step"]}}
     info = replace(folder.info, name=name, training=training)
-    write_with_language(out, replace(folder, info=info), trained.net, trained.words, share)
+    started_from = load_pretrained(start).language(trained.words)
+    net = mix(trained.net, started_from, trained.recipe.start_share)
+    write_with_language(out, replace(folder, info=info), net, trained.words, share)
 
 
 def write_with_language(

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.lab.export.graphs import LINEAR
 from regiontalk.lab.nets.fcln import FCLN, FCLNConfig
+from regiontalk.lab.nets.language import LanguageModel
 from regiontalk.lab.training.checkpoints import fill_net, find_checkpoint, load_fcln
 from regiontalk.lab.training.recipe import from_stored
 from regiontalk.lab.training.recipe.detector import FCLNRecipe
@@ -76,6 +77,12 @@ class Pretrained:
         for name in ("language.output.weight", "language.output.bias"):
             weights[name] = weights[name][tokens]
         net.load_state_dict(weights)
+
+    def language(self, words: Vocabulary) -> LanguageModel:
+        """The language model alone, with more words."""
+        net = FCLN(self.net.config, len(words), words.starts)
+        self.fill(net, words)
+        return net.language.eval()
 
 
 def load_pretrained(place: str | Path) -> Pretrained:

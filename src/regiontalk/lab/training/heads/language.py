@@ -27,7 +27,7 @@ from regiontalk.inference import decoding
 from regiontalk.lab.codes.true_boxes import CodedBoxes, join, read_coded_boxes
 from regiontalk.lab.data.records import Dataset, TrueRegion, evenly_spaced
 from regiontalk.lab.evaluation.names import is_right
-from regiontalk.lab.nets.fcln import FCLN, FCLNConfig
+from regiontalk.lab.nets.fcln import FCLNConfig
 from regiontalk.lab.nets.language import LanguageModel
 from regiontalk.lab.training.detector.batches import (
     Phrase,
@@ -179,12 +179,10 @@ class LanguageTask(Task):
         pretrained = load_pretrained(recipe.init_from)
         words = _with_new_words(pretrained.words, recipe, sources)
         torch.manual_seed(recipe.run.seed)
-        whole = FCLN(pretrained.net.config, len(words), words.starts)
-        pretrained.fill(whole, words)
-        net = whole.language
+        net = pretrained.language(words)
+        old = copy.deepcopy(net).requires_grad_(False)
         net.visual.requires_grad_(False)
-        old = copy.deepcopy(net).eval().requires_grad_(False)
-        return cls(recipe, words, net, old, sources, dev, folder.detector, whole.config)
+        return cls(recipe, words, net, old, sources, dev, folder.detector, pretrained.net.config)
 
     def data_summary(self) -> str:
         phrases = sum(len(source.phrases) for source in self.sources)
@@ -236,11 +234,24 @@ class LanguageTask(Task):
     ) -> dict[str, float]:
         """How many of the greedy captions of dev regions name what a phrase names, in percent: for
         each folder of codes, and the mean of these."""
+        mixed = mix(net, self.old.to(device), self.recipe.start_share)
         shares = {
-            f"right_{name}": share_right(net, self.words, regions, device, self.recipe)
+            f"right_{name}": share_right(mixed, self.words, regions, device, self.recipe)
             for name, regions in self.dev.items()
         }
         return {"right": float(np.mean(list(shares.values()))), **shares} if shares else {}
+
+
+def mix(net: LanguageModel, start: LanguageModel, share: float) -> LanguageModel:
+    """The language model whose weights are `share` those of `start`, the rest those of `net`
+    (Wortsman et al. 2022): often better than both on what each of them knows."""
+    mixed = copy.deepcopy(net)
+    of_start = start.state_dict()
+    weights = {
+        name: torch.lerp(weight, of_start[name], share) for name, weight in net.state_dict().items()
+    }
+    mixed.load_state_dict(weights)
+    return mixed.eval()
 
 
 def phrased_regions(

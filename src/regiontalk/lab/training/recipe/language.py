@@ -49,6 +49,8 @@ class LanguageRecipe:
     """New words that occur less often are not learned."""
     label_smoothing: float = 0.0
     """Share of the target probability that is spread evenly over all words."""
+    start_share: float = 0.0
+    """Share of the starting weights in the weights that are evaluated and exported."""
     optimizer: OptimizerConfig = field(
         default_factory=lambda: OptimizerConfig(kind="adamw", rate=3e-4, weight_decay=0.02)
     )
@@ -63,3 +65,4 @@ class LanguageRecipe:
         if styles == {LENGTH_STYLE}:
             raise UsageError(f"no style but {LENGTH_STYLE!r}; captions at inference need another")
         check_range(1, smallest_count=self.smallest_count)
+        check_range(0, 1, start_share=self.start_share)
