@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from make import ROOT, SHOWN, name, read_sources
 
 import regiontalk
+from regiontalk.lab.codes.sentences import CodedTarget
 from regiontalk.lab.codes.store import CodedPhotos
 from regiontalk.lab.training.checkpoints import find_checkpoint, load_sentence_net
-from regiontalk.lab.training.heads.caption_targets import CaptionTarget
-from regiontalk.lab.training.heads.sentence_decoding import Describer
+from regiontalk.lab.training.heads.evaluation import coded_sentences
 from regiontalk.model import Model
 from regiontalk.models.folder import detector_fingerprint, read_model_folder
 
@@ -51,10 +50,8 @@ def main() -> None:
     parts = [HEAD.format(count=len(sources["photos"]), model=model.runtime.info.name)]
     for photo in sources["photos"]:
         captions, coded = look(model, photo, detector)
-        describer = Describer(
-            trained.net, trained.words, coded, torch.device("cpu"), trained.recipe.prediction
-        )
-        said = describer([CaptionTarget(0, 1 + row) for row in range(len(captions))])
+        targets = [CodedTarget(0, 1 + row) for row in range(len(captions))]
+        said = coded_sentences(trained, coded)(targets)
         rows = "".join(
             f"| {ours} | {trained.words.decode(one.tokens)} |\n"
             for ours, one in zip(captions, said, strict=True)

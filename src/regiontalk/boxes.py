@@ -154,7 +154,8 @@ def given_boxes(boxes: ArrayLike, photo_size: tuple[int, int]) -> NDArray[np.flo
         return np.zeros((0, 4))
     if values.ndim != 2 or values.shape[1] != 4:
         raise UsageError(
-            f"boxes must be rows of four numbers (left, top, right, bottom), not of shape {values.shape}"
+            "boxes must be rows of four numbers (left, top, right, bottom), not of shape "
+            f"{values.shape}"
         )
     fractions = bool(((values >= 0) & (values <= 1)).all())
     clipped = clip(values * (photo_size * 2) if fractions else values, *photo_size).astype(
@@ -169,7 +170,8 @@ def given_boxes(boxes: ArrayLike, photo_size: tuple[int, int]) -> NDArray[np.flo
             )
         if not fractions and (values[number] <= 1).all() and (values[number] >= 0).all():
             raise UsageError(
-                f"box {number}, {values[number].tolist()}: fractions of the photo among boxes in pixels",
+                f"box {number}, {values[number].tolist()}: fractions of the photo among boxes in "
+                "pixels",
                 hint="give all boxes in pixels, or all as fractions",
             )
     return clipped

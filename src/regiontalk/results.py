@@ -225,8 +225,8 @@ class ImageRegions(Answer):
 
     @property
     def likely(self) -> tuple[Region, ...]:
-        """The regions that tables, pictures and pages show by default; if none is likely enough, the
-        likeliest one."""
+        """The regions that tables, pictures and pages show by default; if none is likely enough,
+        the likeliest one."""
         return tuple(self.shown.at_first(self.regions))
 
     def is_sure(self, region: Region) -> bool:

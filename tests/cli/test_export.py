@@ -98,7 +98,7 @@ class TestHeads:
             == 0
         )
         model = read_model_folder(out)
-        assert model.heads["words"].info.settings["beta"] == 0.25
+        assert model.heads["words"].info.settings.beta == 0.25
         assert set(model.heads) == {"words"}
         assert (model.info.name, model.info.precision) == ("out", "float32")
 

@@ -293,9 +293,8 @@ class TestAlignment:
         out = tmp_path / "fitted"
         found = fit(capsys, aligning_model, phrased, "--only", "alignment", "-o", out)["alignment"]
         old, new = (read_model_folder(folder) for folder in (aligning_model, out))
-        assert (
-            new.heads["words"].info.settings == old.heads["words"].info.settings | found["fitted"]
-        )
+        settings = replace(old.heads["words"].info.settings, **found["fitted"])
+        assert new.heads["words"].info.settings == settings
         assert (new.info.prediction, new.graphs) == (old.info.prediction, old.graphs)
         truth = ["--truth", str(phrased), "--split", "dev", "--json"]
         assert run(["evaluate", "grounding", str(aligning_model), *truth]) == 0

@@ -44,7 +44,7 @@ def weighing(model: Model, **weights: float) -> Model:
     """The model with other settings of its head `words`."""
     runtime = copy.copy(model.runtime)
     head = runtime.head("words")
-    info = replace(head.info, settings={**head.info.settings, **weights})
+    info = replace(head.info, settings=replace(head.info.settings, **weights))
     runtime.heads = {**runtime.heads, "words": replace(head, info=info)}
     return Model(runtime)
 

@@ -17,7 +17,7 @@ from regiontalk.errors import ModelError, UsageError
 from regiontalk.images.photo import open_photo
 from regiontalk.inference.alignment import AlignmentHead
 from regiontalk.inference.decoding import repeating_words
-from regiontalk.inference.sentences import SentenceHead
+from regiontalk.inference.sentences import SentenceHead, SentenceInputs, photo_inputs
 from regiontalk.lab.data.records import Dataset
 from regiontalk.lab.export.heads import load_heads
 from regiontalk.lab.nets.multimodal_rnn import MultimodalRNN
@@ -143,7 +143,7 @@ def test_the_alignment_head_may_choose_among_the_sentences(
     heads = load_heads([alignment_run], "float32")
     folder = read_model_folder(speaking_model)
     sentence = folder.heads["sentence"]
-    settings = sentence.info.settings | {"alignment_weight": 1e6}
+    settings = replace(sentence.info.settings, alignment_weight=1e6)
     heads["sentence"] = replace(sentence, info=replace(sentence.info, settings=settings))
     write_model_folder(tmp_path / "model", folder.info, folder.words, folder.graphs, heads)
     choosing, plain = regiontalk.load(tmp_path / "model"), regiontalk.load(speaking_model)
@@ -230,3 +230,27 @@ def test_gains_are_over_a_photo_that_shows_nothing(model: Model, photos: list[Im
         np.testing.assert_allclose(head.gains(words, counts, scenes, 25), expected, atol=1e-5)
     nowhere = head.gains(words, [False] * len(words), scenes, 25)
     assert nowhere.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_a_texts_probability_is_that_of_its_words_and_the_end(
+    model: Model, photos: list[Image.Image]
+) -> None:
+    """Of two texts of different lengths and photos at a time, as of each word after the other."""
+    head = SentenceHead(model.runtime)
+    texts = [head.words.encode(["a", "red", "square"]), head.words.encode(["circle"])]
+    inputs = []
+    for photo in photos[:2]:
+        regions = model.codes(model.look(photo)).first(2)
+        inputs.append(photo_inputs(regions.codes, regions.boxes_xyxy))
+    both = SentenceInputs(*(np.concatenate(parts) for parts in zip(*inputs, strict=True)))
+    found = head.text_log_probabilities(both, texts)
+    for row, tokens in enumerate(texts):
+        total = 0.0
+        state = model.runtime.run("sentence_begin", *inputs[row])
+        before = head.words.start()
+        for following in [*tokens, END]:
+            logprobs, h, c, bias = model.runtime.run("sentence_step", np.array([before]), *state)
+            state = (h, c, bias, *state[3:])
+            total += float(logprobs[0, following])
+            before = following
+        assert found[row] == pytest.approx(total, abs=1e-4)

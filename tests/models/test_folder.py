@@ -20,14 +20,20 @@ from regiontalk.models.folder import (
     FORMAT,
     HEADS,
     SUMS,
+    AlignmentHeadInfo,
     Head,
-    HeadInfo,
     ModelInfo,
     detector_fingerprint,
     read_model_folder,
     write_model_folder,
 )
-from regiontalk.models.settings import RANKING_FEATURES, UNCHANGED, PredictionConfig, Ranking
+from regiontalk.models.settings import (
+    RANKING_FEATURES,
+    UNCHANGED,
+    AlignmentPredictionConfig,
+    PredictionConfig,
+    Ranking,
+)
 from regiontalk.models.terms import Source, Terms
 
 SETTINGS = PredictionConfig(
@@ -331,8 +337,8 @@ class TestHeads:
     GRAPHS: ClassVar[dict[str, bytes]] = {name: name.encode() * 10 for name in DETECTOR}
 
     def head(self, detector: str | None = None) -> Head:
-        settings = {"beta": 0.1, "longest": 24, "score": "cosine"}
-        info = HeadInfo(
+        settings = AlignmentPredictionConfig(beta=0.1, longest=24, score="cosine")
+        info = AlignmentHeadInfo(
             detector or detector_fingerprint(self.GRAPHS), settings, {"size": 8}, {"step": 3}
         )
         return Head(
@@ -374,7 +380,7 @@ class TestHeads:
             (lambda heads: heads["words"].update(detector=5), "detector: 5 is not of type str"),
             (
                 lambda heads: heads["words"]["settings"].update(beta="x"),
-                "settings: beta: 'x' is not a finite number",
+                "settings.beta: 'x' is not a finite number",
             ),
             (lambda heads: heads["words"]["settings"].update(beta=-1), "settings: beta is -1"),
             (

@@ -25,8 +25,11 @@ from regiontalk.lab.codes.build import Origin, compute_codes
 from regiontalk.lab.codes.store import CodedPhotos
 from regiontalk.lab.data.dataset_model import DatasetModel
 from regiontalk.lab.data.merged_truth import true_boxes
-from regiontalk.lab.data.records import Dataset, Record
+from regiontalk.lab.data.records import Dataset, Record, TrueRegion
+from regiontalk.lab.evaluation.alignment import AlignedPhotos
 from regiontalk.lab.fitting.photos import look_at
+from regiontalk.lab.training.checkpoints import find_checkpoint
+from regiontalk.lab.training.heads.evaluation import open_aligned_photos, open_coded_sentences
 from regiontalk.model import Model
 from regiontalk.models.torch_loading import open_torch_runtime
 from regiontalk.results import ImageRegions
@@ -208,3 +211,49 @@ class TestAlignments:
             for ours, theirs in zip(found, expected, strict=True):
                 assert ours.xyxy == pytest.approx(theirs.xyxy, abs=1e-2)
                 assert ours.score == pytest.approx(theirs.score, abs=5e-3)
+
+
+class TestRuns:
+    """A run on codes from a file, and the model that it was exported to, on photos."""
+
+    LONG = "a red square and a blue circle " * 8  # two and a half windows
+
+    def test_a_run_ranks_and_grounds_long_sentences_as_its_model_does(
+        self, alignment_run: Path, aligning_model: Path, sentences_run: Path, untrained_run: Path
+    ) -> None:
+        dataset = Dataset(untrained_run / "data", "dev")
+        phrase = TrueRegion((2, 2, 30, 30), "a blue circle", sentences=(0,))
+        records = [
+            replace(
+                record,
+                sentences=("a red square", self.LONG),
+                entity_sentences=(self.LONG,),
+                regions=(phrase,),
+            )
+            for record in dataset
+        ]
+        coded = CodedPhotos.load(sentences_run / "codes.npz")
+        run_photos = open_aligned_photos(find_checkpoint(alignment_run), coded)
+        asked = DatasetModel(regiontalk.load(aligning_model), dataset)
+        model_photos = AlignedPhotos.of_model(asked)
+        of_run = run_photos.score_matrix(records)
+        of_model = model_photos.score_matrix(records)
+        assert of_run.scores == pytest.approx(of_model.scores, abs=0.02)  # half precision of codes
+        pairs = zip(run_photos.mentions(records), model_photos.mentions(records), strict=True)
+        for ours, theirs in pairs:
+            assert ours.fits.shape == (len(self.LONG.split()), len(ours.boxes_xyxy))
+            assert ours.fits == pytest.approx(theirs.fits, abs=0.02)
+            assert ours.boxes_xyxy == pytest.approx(theirs.boxes_xyxy, abs=0.02)
+
+    @pytest.mark.parametrize("beam", [1, 4])
+    def test_a_run_describes_as_its_model_does(
+        self, sentences_run: Path, speaking_model: Path, untrained_run: Path, beam: int
+    ) -> None:
+        dataset = Dataset(untrained_run / "data", "dev")
+        checkpoint = find_checkpoint(sentences_run / "run")
+        sentences = open_coded_sentences(checkpoint, sentences_run / "codes.npz")
+        asked = DatasetModel(regiontalk.load(speaking_model), dataset)
+        for ours in sentences.photos(dataset, beam):
+            theirs = asked.sentence(next(one for one in dataset if one.image == ours.path), beam)
+            assert ours.sentence == theirs.sentence
+            assert ours.logprob == pytest.approx(theirs.logprob, abs=0.05)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from regiontalk.inference.alignment import HEAD
 from regiontalk.inference.phrases import read_aligned
 from regiontalk.model import Model
 from regiontalk.models.runtime import Runtime
-from regiontalk.models.settings import SentencePredictionConfig
+from regiontalk.models.settings import SearchConfig, SentencePredictionConfig
 from regiontalk.search import query
 from regiontalk.search.build import identify
 from regiontalk.search.query import Searcher, _best, parse
@@ -67,7 +68,7 @@ def searcher(
     """Over some photos, with a model whose head has a fit for search."""
     runtime = model.runtime
     head = runtime.heads[HEAD]
-    settings = {**head.info.settings, **({"search": fit} if fit else {})}
+    settings = replace(head.info.settings, search=SearchConfig(**fit) if fit else None)
     known = {**runtime.heads, HEAD: replace(head, info=replace(head.info, settings=settings))}
     changed = type(runtime).__new__(type(runtime))
     changed.__dict__ = {**runtime.__dict__, "heads": known}
@@ -287,11 +288,15 @@ def test_a_score_does_not_depend_on_other_photos(
 
 def test_words_prefer_places_that_people_would_mark(model: Model, tmp_path: Path) -> None:
     photo = shows(model, 0, ["red circle", "red circle"])
+    head = model.runtime.heads[HEAD]
+    settings = replace(head.info.settings, place_weight=0.1)
+    changed = replace(head, info=replace(head.info, settings=settings))
+    runtime = copy.copy(model.runtime)
+    runtime.heads = {**runtime.heads, HEAD: changed}
     for better in (1, 2):
         raw_scores = tuple(0.9 if row == better else 0.1 for row in range(3))
-        asked = searcher(model, tmp_path / str(better), [replace(photo, raw_scores=raw_scores)])
-        head = asked.runtime.heads[HEAD]
-        head.info.settings["place_weight"] = 0.1
+        entries = [replace(photo, raw_scores=raw_scores)]
+        asked = searcher(Model(runtime), tmp_path / str(better), entries)
         (hit,) = asked.search("red circle", 5, None, Where())
         assert [region.caption for region in hit.regions] == [f"{better} dogs of 0"]
         asked.store.close()

@@ -87,12 +87,12 @@ def region_ranking(
     console.need("train", "running an alignment net", "torch", "safetensors")
     from regiontalk.lab.baselines.region_ranking import caption_truths, training_pieces
     from regiontalk.lab.codes.store import CodedPhotos
-    from regiontalk.lab.training.heads.alignment_model import AlignmentModel
+    from regiontalk.lab.training.heads.evaluation import open_aligned_photos
     from regiontalk.lab.training.heads.snippets import Snippets
 
     records = list(open_split(dataset, split))
-    coded = CodedPhotos.load(codes)
-    aligner = AlignmentModel.load(alignment, coded)
+    photos = open_aligned_photos(alignment, CodedPhotos.load(codes), place_weight)
+    true_boxes = open_aligned_photos(alignment, CodedPhotos.load(truths))
     with recording(
         "baseline region-ranking", output, beta=beta, place_weight=place_weight, boxes="true"
     ) as record:
@@ -103,8 +103,8 @@ def region_ranking(
         training = console.track(
             Dataset(dataset, "train"), "Reading training sentences", quiet=quiet
         )
-        pieces = training_pieces(Snippets(aligner, beta, place_weight), coded, training)
-        found = caption_truths(pieces, aligner, CodedPhotos.load(truths), records)
+        pieces = training_pieces(Snippets(photos, beta), training)
+        found = caption_truths(pieces, true_boxes, records)
         _write(output, (photo.to_dict() for photo in found), quiet)
 
 

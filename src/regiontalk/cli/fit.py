@@ -171,7 +171,8 @@ def _write(folder: ModelFolder, output: Path, fitter: Fitter) -> None:
     heads = dict(folder.heads)
     if fitter.of_words:
         head = heads["words"]
-        changed = replace(head.info, settings=head.info.settings | fitter.of_words)
+        settings = replace(head.info.settings, **fitter.of_words)
+        changed = replace(head.info, settings=settings)
         heads["words"] = replace(head, info=changed)
     background = folder.background
     if fitter.background is not None:

@@ -94,7 +94,7 @@ def command(
         if find is not None:
             raise UsageError("a run of kind sentences or joint takes --regions own or truth")
         records = [dataset[number] for number in by_path]
-        found = _from_codes(model, records, codes, regions == "truth", beam, device)
+        found = _from_codes(model, records, codes, regions == "truth", beam, device, heads)
     elif codes is not None:
         raise UsageError("--codes is for runs of kind sentences or joint")
     else:
@@ -137,8 +137,9 @@ def _from_codes(
     on_truths: bool,
     beam: int | None,
     device: str,
+    heads: tuple[Path, ...],
 ) -> Iterable[ImageRegions | Description]:
-    from regiontalk.lab.training.heads.sentence_decoding import Describer
+    from regiontalk.lab.training.heads.evaluation import open_coded_sentences
     from regiontalk.lab.training.processes import pick_device
 
     if codes is None:
@@ -146,5 +147,6 @@ def _from_codes(
             "a run of this kind needs codes",
             hint="--codes FILE, which regiontalk data codes writes",
         )
-    describer = Describer.load(options.checkpoint_of(run), codes, pick_device(device))
-    return (describer.regions if on_truths else describer.photos)(records, beam)
+    checkpoint = options.checkpoint_of(run)
+    sentences = open_coded_sentences(checkpoint, codes, pick_device(device), heads)
+    return (sentences.regions if on_truths else sentences.photos)(records, beam)

@@ -89,7 +89,8 @@ def find_photos(
     """
     found = Photos()
     for path in _expand(given, found):
-        if os.path.isdir(path):  # noqa: PTH112  (a Path would drop "./" and the like from what is printed)
+        # A Path would drop "./" and the like from what is printed.
+        if os.path.isdir(path):  # noqa: PTH112
             _walk(path, found, leave_out, suffixes, inside)
         else:
             found.paths.append(path)

@@ -165,7 +165,10 @@ class Photo:
         )
 
 
-def open_photo(source: PhotoSource, limits: Limits = Limits()) -> Image.Image:  # noqa: B008  (frozen)
+DEFAULT_LIMITS = Limits()
+
+
+def open_photo(source: PhotoSource, limits: Limits = DEFAULT_LIMITS) -> Image.Image:
     """The whole photo, upright, in sRGB (`Photo.open`)."""
     return Photo.of(source, limits).open()
 

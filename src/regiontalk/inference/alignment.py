@@ -17,7 +17,6 @@ from regiontalk.errors import UsageError
 from regiontalk.inference import maxsim
 from regiontalk.inference.likelihood import word_log_probabilities
 from regiontalk.inference.regions import RegionTable
-from regiontalk.io.typed import to_dataclass
 from regiontalk.language.vocabulary import FUNCTION_WORDS, UNKNOWN, Vocabulary
 from regiontalk.models.runtime import Floats, Runtime
 from regiontalk.models.settings import AlignmentPredictionConfig
@@ -138,24 +137,28 @@ class AlignmentHead:
 
     @property
     def settings(self) -> AlignmentPredictionConfig:
-        return to_dataclass(AlignmentPredictionConfig, self.runtime.head(HEAD).info.settings, HEAD)
+        return alignment_settings(self.runtime)
+
+    @property
+    def words(self) -> Vocabulary:
+        return self.runtime.head(HEAD).words
 
     def read(self, sentence: str) -> ReadSentence:
-        return read_sentence(sentence, self.runtime.head(HEAD).words)
+        return read_sentence(sentence, self.words)
 
     def fits(self, sentences: Sequence[str], codes: Floats) -> list[float]:
         """How well each sentence fits regions with codes (B, D): the mean over its words of the
         best fit."""
-        vectors = region_vectors(self.runtime, codes)[None]
-        words = self.runtime.head(HEAD).words
-        fits = []
-        for sentence in sentences:
-            tokens = words.encode(words.clean(sentence) or ())
-            fit = 0.0
-            if tokens:
-                fit = float(maxsim.word_scores(vectors, word_vectors(self.runtime, tokens)).mean())
-            fits.append(fit)
-        return fits
+        regions = region_vectors(self.runtime, codes)[None]
+        return [
+            float(maxsim.word_scores(regions, words).mean()) if len(words) else 0.0
+            for words in self.vectors(sentences)
+        ]
+
+    def vectors(self, sentences: Sequence[str]) -> list[Floats]:
+        """The vectors (W, h) of each sentence's words."""
+        tokens = [self.words.encode(self.words.clean(sentence) or ()) for sentence in sentences]
+        return sentence_vectors(self.runtime, tokens)
 
     def segments(
         self, sentence: ReadSentence, regions: RegionTable, beta: float | None = None
@@ -174,7 +177,8 @@ class AlignmentHead:
         fits = np.zeros((count, len(regions)))
         fits[rows] = maxsim.similarities(regions.vectors[None], vectors)[0].T
         likelihoods = np.zeros((count, len(regions)))
-        likelihoods[rows] = word_log_probabilities(self.runtime, regions.state, sentence.words)
+        if regions.state:  # codes from a file have none
+            likelihoods[rows] = word_log_probabilities(self.runtime, regions.state, sentence.words)
         is_known = np.zeros(count, dtype=bool)
         is_known[rows] = np.array(sentence.tokens) != UNKNOWN
         is_function = np.zeros(count, dtype=bool)
@@ -202,6 +206,13 @@ def place_prior(scores: NDArray[np.floating], weight: float) -> NDArray[np.float
     return logs
 
 
+def alignment_settings(runtime: Runtime) -> AlignmentPredictionConfig:
+    """The settings of the model's head `words`."""
+    settings = runtime.head(HEAD).info.settings
+    assert isinstance(settings, AlignmentPredictionConfig)
+    return settings
+
+
 def region_vectors(runtime: Runtime, codes: Floats) -> Floats:
     """codes (B, D) -> vectors (B, h); eq. 1."""
     (vectors,) = runtime.run("vectors", codes)
@@ -209,32 +220,48 @@ def region_vectors(runtime: Runtime, codes: Floats) -> Floats:
 
 
 def word_vectors(runtime: Runtime, tokens: Sequence[int]) -> Floats:
-    """tokens (W,) -> vectors (W, h); eqs. 2–6.
+    """tokens (W,) -> vectors (W, h); eqs. 2–6."""
+    return sentence_vectors(runtime, [tokens])[0]
+
+
+def sentence_vectors(runtime: Runtime, sentences: Sequence[Sequence[int]]) -> list[Floats]:
+    """The vectors (W, h) of each sentence's tokens (W,); eqs. 2–6.
 
     The graph reads a fixed number of words. A longer sentence is read in windows that overlap by
     half, and each word is taken from the window in which it is closest to the middle.
     """
-    longest = int(runtime.head(HEAD).info.settings["longest"])
+    longest = alignment_settings(runtime).longest
     step = longest // 2
+    starts = [_window_starts(len(tokens), step) for tokens in sentences]
     windows = [
-        _read_window(runtime, tokens, start, longest)
-        for start in range(0, max(len(tokens) - step, 1), step)
+        tokens[start : start + longest]
+        for tokens, own_starts in zip(sentences, starts, strict=True)
+        for start in own_starts
     ]
-    rows = []
-    for number in range(len(tokens)):
-        window = min(max((number - step // 2) // step, 0), len(windows) - 1)
-        rows.append(windows[window][number - window * step])
-    return np.stack(rows)
+    vectors = _read_windows(runtime, windows, longest)  # (windows, longest, h)
+    first = 0
+    of_sentences = []
+    for tokens, own_starts in zip(sentences, starts, strict=True):
+        numbers = np.arange(len(tokens))
+        window = np.clip((numbers - step // 2) // step, 0, len(own_starts) - 1)
+        of_sentences.append(vectors[first + window, numbers - window * step])
+        first += len(own_starts)
+    return of_sentences
 
 
-def _read_window(runtime: Runtime, tokens: Sequence[int], start: int, longest: int) -> Floats:
-    window = tokens[start : start + longest]
-    padded = np.zeros((1, longest), dtype=np.int64)
-    padded[0, : len(window)] = window
-    mask = np.zeros((1, longest), dtype=np.float32)
-    mask[0, : len(window)] = 1
-    (vectors,) = runtime.run("words", padded, mask)
-    return np.asarray(vectors)
+def _window_starts(words: int, step: int) -> list[int]:
+    return list(range(0, max(words - step, 1), step)) if words else []
+
+
+def _read_windows(runtime: Runtime, windows: Sequence[Sequence[int]], longest: int) -> Floats:
+    padded = np.zeros((len(windows), longest), dtype=np.int64)
+    mask = np.zeros((len(windows), longest), dtype=np.float32)
+    for row, window in enumerate(windows):
+        padded[row, : len(window)] = window
+        mask[row, : len(window)] = 1
+    if not windows:
+        return np.zeros((0, longest, 0), dtype=np.float32)
+    return runtime.read_words(padded, mask)
 
 
 def _segments(

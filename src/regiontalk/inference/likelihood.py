@@ -80,10 +80,9 @@ def best_regions(
     """The highest of `log_probabilities` for each phrase, and its region, without computing all of
     them.
 
-    First each phrase is followed in the `BOUND_REGIONS` regions where its prefixes are likeliest. The
-    best of them is a lower bound. Since every word lowers a log-probability, a region whose prefix
-    is not above the bound cannot be better; `exact` follows all others to their end.
-    """
+    First each phrase is followed in the `BOUND_REGIONS` regions where its prefixes are likeliest.
+    The best of them is a lower bound. Since every word lowers a log-probability, a region whose
+    prefix is not above the bound cannot be better; `exact` follows all others to their end."""
     tree = _Tree.of(phrases, runtime.words)
     counts = BOUND_REGIONS * tree.phrases_through()
     totals = _follow(runtime, state, tree, lambda pairs: _likeliest(pairs, counts))

@@ -1,5 +1,5 @@
-"""The way of a photo, step by step: from the network's input to regions (`look_at`), and from regions
-to captions (`caption`).
+"""The way of a photo, step by step: from the network's input to regions (`look_at`), and from
+regions to captions (`caption`).
 
 Everything that a model says of a photo is computed from a `Look`: captions here, the input of the
 heads in `inference.codes`. The steps are numpy, and the same for every runtime.

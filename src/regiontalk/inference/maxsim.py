@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.floating]
 
+LENGTHENED = 5
+"""Added to the length of every sentence by which eq. 7's score is divided, so that short sentences
+do not win."""
 LOWEST = -1e4  # of padding rows; finite, and small enough for bfloat16
 
 

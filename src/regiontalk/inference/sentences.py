@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,7 @@ from regiontalk.inference import decoding
 from regiontalk.inference.alignment import AlignmentHead
 from regiontalk.inference.decoding import Caption
 from regiontalk.inference.maxsim import LOWEST
-from regiontalk.io.typed import to_dataclass
-from regiontalk.language.vocabulary import UNKNOWN, Vocabulary
+from regiontalk.language.vocabulary import END, UNKNOWN, Vocabulary
 from regiontalk.models.runtime import Floats, Runtime
 from regiontalk.models.settings import WIDEST_BEAM, SentencePredictionConfig
 from regiontalk.results import Sentence
@@ -50,6 +50,24 @@ class SentenceOptions:
             raise UsageError(f"top_p is {self.top_p}; it must be above 0, at most 1")
 
 
+class SentenceInputs(NamedTuple):
+    """What S sentences are about."""
+
+    views: Floats
+    """(S, N, D) the codes of each region or whole photo and, nested, of what is around it."""
+    codes: Floats
+    """(S, K, D) of the photo's rows, which attention reads; padding is zero."""
+    places: Floats
+    """(S, K, 5) of the same rows (`boxes.places`); the area of padding is 0."""
+
+
+def photo_inputs(codes: Floats, boxes_xyxy: NDArray[np.float64]) -> SentenceInputs:
+    """The inputs for one sentence about a whole photo: codes (K, D), boxes in pixels (K, 4)."""
+    views = np.repeat(codes[None, :1], VIEWS, axis=1)  # (1, N, D)
+    places = geometry.places(boxes_xyxy, boxes_xyxy[0, 2:]).astype(np.float32)
+    return SentenceInputs(views, codes[None], places[None])
+
+
 def sentence_rules(settings: SentencePredictionConfig, words: Vocabulary) -> decoding.Rules:
     """Sentences are longer than captions: they need rules against repeated words and incomplete
     ends."""
@@ -65,11 +83,13 @@ class SentenceHead:
         head = runtime.head(SENTENCE)
         self.runtime = runtime
         self.words = head.words
-        self.settings = to_dataclass(SentencePredictionConfig, head.info.settings, "sentence")
+        assert isinstance(head.info.settings, SentencePredictionConfig)
+        self.settings = head.info.settings
         self.rules = sentence_rules(self.settings, head.words)
         self._net = head.info.net
         gates = 4 if self._net["cell"] == "lstm" else 1
         is_multiplicative = self._net.get("conditioning") == "multiplicative"
+        self.views = int(self._net["views"])
         # The image term of the first word: b_v of eq. 13, and m_v.
         self._image_size = (gates + is_multiplicative) * int(self._net["hidden"])
 
@@ -77,33 +97,60 @@ class SentenceHead:
         self, codes: Floats, boxes_xyxy: NDArray[np.float64], options: SentenceOptions
     ) -> list[Sentence]:
         """The sentence of a photo and the alternatives: codes (K, D), boxes in pixels (K, 4)."""
-        state = self._begin(codes, boxes_xyxy)
+        inputs = photo_inputs(codes, boxes_xyxy)
         is_sampled = options.sample
-        captions = self._draw(state, options) if is_sampled else self._search(state, codes, options)
+        captions = self._draw(inputs, options) if is_sampled else self._search(inputs, options)
         return [
             Sentence(self.words.decode(caption.tokens), caption.logprob) for caption in captions
         ]
 
-    def _search(
-        self, state: decoding.State, codes: Floats, options: SentenceOptions
+    def best(
+        self, inputs: SentenceInputs, about: Sequence[Floats], beam: int | None = None
     ) -> list[Caption]:
+        """The best sentence of each of the inputs (S). `about`: for each, the codes (·, D) that it
+        should fit by the alignment head. `beam`: default as in the settings."""
+        found = self._beam_search(self._begin(inputs), beam or self.settings.beam)
+        return [
+            self._rank(captions, codes)[0] for captions, codes in zip(found, about, strict=True)
+        ]
+
+    def text_log_probabilities(
+        self, inputs: SentenceInputs, texts: Sequence[Sequence[int]]
+    ) -> NDArray[np.float64]:
+        """(S,) the log-probability of a text, as tokens, for each of the inputs; END counts."""
+        lengths = np.array([len(tokens) for tokens in texts])
+        words = np.full((len(texts), lengths.max() + 1), END, dtype=np.int64)
+        for row, tokens in zip(words, texts, strict=True):
+            row[: len(tokens)] = tokens
+        every = np.arange(len(texts))
+        state = self._begin(inputs)
+        before = np.full(len(texts), self.words.start(), dtype=np.int64)
+        totals = np.zeros(len(texts))
+        for position, following in enumerate(words.T):
+            logprobs, state = self._step(before, state)
+            totals += np.where(position <= lengths, logprobs[every, following], 0.0)
+            before = following
+        return totals
+
+    def _search(self, inputs: SentenceInputs, options: SentenceOptions) -> list[Caption]:
         """The results of the beam search, best first. If they are too few, those of a wider search
         follow."""
-        captions = self._beam_search(state, options.beam or self.settings.beam)
-        if self.settings.alignment_weight and len(captions) > 1:
-            captions = self._rank(captions, codes)
+        state = self._begin(inputs)
+        (captions,) = self._beam_search(state, options.beam or self.settings.beam)
+        captions = self._rank(captions, inputs.codes[0])
         if options.alternatives >= len(captions):
-            wider = self._beam_search(state, options.alternatives + 1)
+            (wider,) = self._beam_search(state, options.alternatives + 1)
             captions += [caption for caption in wider if caption not in captions]
         return captions[: options.alternatives + 1]
 
-    def _beam_search(self, state: decoding.State, width: int) -> list[Caption]:
-        (captions,) = decoding.beam_search(self._step, state, self.words.start(), self.rules, width)
-        return captions
+    def _beam_search(self, state: decoding.State, width: int) -> list[list[Caption]]:
+        return decoding.beam_search(self._step, state, self.words.start(), self.rules, width)
 
-    def _rank(self, captions: Sequence[Caption], codes: Floats) -> list[Caption]:
-        """The captions, sorted by score and by how well they fit the photo by the alignment
-        head."""
+    def _rank(self, captions: list[Caption], codes: Floats) -> list[Caption]:
+        """The captions, sorted by score and by how well they fit codes (·, D) by the alignment
+        head, if the settings say so."""
+        if not self.settings.alignment_weight or len(captions) < 2:
+            return captions
         sentences = [self.words.decode(caption.tokens) for caption in captions]
         fits = AlignmentHead(self.runtime).fits(sentences, codes)
         scores = [
@@ -112,8 +159,9 @@ class SentenceHead:
         ]
         return [captions[row] for row in np.argsort(-np.array(scores), kind="stable")]
 
-    def _draw(self, state: decoding.State, options: SentenceOptions) -> list[Caption]:
+    def _draw(self, inputs: SentenceInputs, options: SentenceOptions) -> list[Caption]:
         """Samples, one after the other, so that the first ones do not depend on their number."""
+        state = self._begin(inputs)
         captions = []
         for number in range(options.alternatives + 1):
             captions += decoding.sample(
@@ -131,7 +179,7 @@ class SentenceHead:
         """(S,) the image inputs of the sentence decoder, for a photo with codes (K, D) and boxes
         (K, 4), padded to `regions` regions: the image term of the first word, then the regions to
         attend to. These are never negative, except for the padding."""
-        _, _, bias, memory, absent = self._begin(codes, boxes_xyxy)
+        _, _, bias, memory, absent = self._begin(photo_inputs(codes, boxes_xyxy))
         nothing = -1 - memory.max()
         memory[absent < 0] = nothing
         filled = np.pad(memory[0], ((0, regions - len(codes)), (0, 0)), constant_values=nothing)
@@ -176,10 +224,8 @@ class SentenceHead:
         nothing = np.zeros((len(scenes), int(self._net["hidden"])), np.float32)
         return nothing, nothing, bias, memory, absent
 
-    def _begin(self, codes: Floats, boxes_xyxy: NDArray[np.float64]) -> decoding.State:
-        views = np.repeat(codes[None, :1], VIEWS, axis=1)  # (1, N, D)
-        places = geometry.places(boxes_xyxy, boxes_xyxy[0, 2:]).astype(np.float32)
-        return tuple(self.runtime.run("sentence_begin", views, codes[None], places[None]))
+    def _begin(self, inputs: SentenceInputs) -> decoding.State:
+        return tuple(self.runtime.run("sentence_begin", *inputs))
 
     def _step(
         self, tokens: decoding.Integers, state: decoding.State

@@ -345,7 +345,8 @@ def _unpacked(path: Path, largest: int | None = None) -> Iterator[BinaryIO]:
     it."""
     with open_file(path, largest) as file:
         try:
-            yield gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file  # type: ignore[misc]
+            is_packed = path.suffix == ".gz"
+            yield gzip.GzipFile(fileobj=file) if is_packed else file  # type: ignore[misc]
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(f"{path}: the file is cut off or damaged: {error}") from error
 

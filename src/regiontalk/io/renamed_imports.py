@@ -32,7 +32,9 @@ class _RenamedModules:
     at every start."""
 
     def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
-        return None if _new_name(fullname) is None else ModuleSpec(fullname, self)  # type: ignore[arg-type]
+        if _new_name(fullname) is None:
+            return None
+        return ModuleSpec(fullname, self)  # type: ignore[arg-type]
 
     def create_module(self, _: ModuleSpec) -> None:
         """The usual kind of module."""

@@ -39,7 +39,8 @@ REPLACEMENTS |= {"è": "e", "…": ""}
 
 # DenseCap section 4: "we strip referring phrases such as 'there is...', or 'this seems to be a'".
 REFERRING = re.compile(
-    r"^(?:(?:there|here)(?: is| are|s)|(?:this|that|it|these|those) (?:is|are|seems? to be|looks? like|appears? to be)"
+    r"^(?:(?:there|here)(?: is| are|s)|(?:this|that|it|these|those) "
+    r"(?:is|are|seems? to be|looks? like|appears? to be)"
     r"|(?:it|that)s)\s+"
 )
 LONGEST_PHRASE = 10
@@ -51,24 +52,27 @@ def word_set(text: str) -> frozenset[str]:
 
 
 POSITION_WORDS = word_set(
-    """left right leftmost rightmost lft rt top bottom upper lower middle center centre front back behind between far
-    near nearest closest first second third fourth fifth last row corner side edge end other"""
+    """left right leftmost rightmost lft rt top bottom upper lower middle center centre front back
+    behind between far near nearest closest first second third fourth fifth last row corner side
+    edge end other"""
 )
 # The head word of a caption comes before the first of these words.
 PREPOSITIONS = word_set(
-    """in on at with of to from by near next behind under over above below beside between against along across around
-    through into onto inside outside for up down off without toward towards like during while as that who which whose is
-    are was has have out about underneath beneath among front upon holding wearing"""
+    """in on at with of to from by near next behind under over above below beside between against
+    along across around through into onto inside outside for up down off without toward towards like
+    during while as that who which whose is are was has have out about underneath beneath among
+    front upon holding wearing"""
 )
 FUNCTION_WORDS = (PREPOSITIONS - {"holding", "wearing"}) | word_set(
-    """a an the this these those one two three four five six seven eight nine ten another other some several many few
-    each both all no away past after before and or but not where what when there were be being been having had does do
-    doing it its he she his her him they their them himself herself itself themselves"""
+    """a an the this these those one two three four five six seven eight nine ten another other some
+    several many few each both all no away past after before and or but not where what when there
+    were be being been having had does do doing it its he she his her him they their them himself
+    herself itself themselves"""
 )
 """Words that a sentence may repeat; all others are content words."""
 LEADING_WORDS = word_set(
-    """a an the of with and or his her their its is are at from to by for into onto that who which while as two three
-    several some"""
+    """a an the of with and or his her their its is are at from to by for into onto that who which
+    while as two three several some"""
 )
 """Words that cannot be the last word of a sentence."""
 MIRRORED_WORDS = word_set("left right leftmost rightmost lft rt lefthand righthand")

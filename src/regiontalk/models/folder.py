@@ -6,8 +6,8 @@ step.onnx, appear.onnx
 vocabulary.json                          words, cleaning and styles
 model.json                               `ModelInfo`
 HEAD_vocabulary.json, its graphs         of each head in model.json (`HEADS`)
-names.npz                                the names that it knows things by (`name_table`); may be missing
-background.npz                           what taught words must differ from (`background`); may be missing
+names.npz                                what it can call things (`name_table`); may be missing
+background.npz                           what taught words must differ from; may be missing
 SHA256SUMS                               of all of these, as `sha256sum` writes them
 
 Files that two models share are stored once: SHA256SUMS may refer to a file in a folder next to this
@@ -30,7 +30,12 @@ from regiontalk.io.files import LONGEST_LINE, json_file, new_folder, parse_objec
 from regiontalk.io.typed import to_dataclass
 from regiontalk.language.vocabulary import Vocabulary
 from regiontalk.models.name_table import NameTable, read_name_table
-from regiontalk.models.settings import SETTINGS, PredictionConfig
+from regiontalk.models.settings import (
+    AlignmentPredictionConfig,
+    HeadSettings,
+    PredictionConfig,
+    SentencePredictionConfig,
+)
 from regiontalk.models.terms import Terms
 
 FORMAT = 2
@@ -129,12 +134,29 @@ class HeadInfo:
     detector: str
     """`detector_fingerprint` of the network whose codes it was trained on; it cannot read other
     codes."""
-    settings: dict[str, Any]
+    settings: HeadSettings
     """How it is used, as chosen on dev."""
     net: dict[str, Any]
     """Its configuration as in a recipe."""
     training: dict[str, Any]
     """What is known of how it was trained."""
+
+
+@dataclass(frozen=True)
+class AlignmentHeadInfo(HeadInfo):
+    """The description of a head `words`."""
+
+    settings: AlignmentPredictionConfig
+
+
+@dataclass(frozen=True)
+class SentenceHeadInfo(HeadInfo):
+    """The description of a head `sentence`."""
+
+    settings: SentencePredictionConfig
+
+
+HEAD_INFOS: dict[str, type[HeadInfo]] = {"words": AlignmentHeadInfo, "sentence": SentenceHeadInfo}
 
 
 @dataclass(frozen=True)
@@ -238,8 +260,7 @@ def _read_words(path: Path, data: bytes) -> Vocabulary:
 
 
 def _read_head(path: Path, name: str, info: ModelInfo, files: Mapping[str, bytes]) -> Head:
-    described = to_dataclass(HeadInfo, info.heads[name], f"{path / INFO}: heads.{name}")
-    to_dataclass(SETTINGS[name], described.settings, f"{path / INFO}: heads.{name}.settings")
+    described = to_dataclass(HEAD_INFOS[name], info.heads[name], f"{path / INFO}: heads.{name}")
     words = _read_words(path / _head_words(name), files[_head_words(name)])
     return Head(described, words, {graph: files[f"{graph}.onnx"] for graph in HEADS[name]})
 
@@ -351,7 +372,8 @@ def _read_sums(path: Path) -> dict[str, _Sum]:
         digest, _, place = line.partition("  ")
         shared = _SHARED.fullmatch(place)
         name = shared["name"] if shared else place
-        if len(digest) != 64 or not name or name != os.path.basename(name) or name in sums:  # noqa: PTH119
+        is_file_name = bool(name) and name == os.path.basename(name)  # noqa: PTH119
+        if len(digest) != 64 or not is_file_name or name in sums:
             raise ModelError(f"{path}, line {number}: not a SHA-256 and a file name", hint=_AGAIN)
         sums[name] = _Sum(digest, place)
     return sums
@@ -368,7 +390,8 @@ def _read_info(path: Path, data: bytes) -> ModelInfo:
     info = to_dataclass(ModelInfo, values, str(path))
     if info.format != FORMAT or info.kind != "fcln":
         raise ModelError(
-            f"{path}: a model of format {info.format} and kind {info.kind!r}, not {FORMAT} and 'fcln'",
+            f"{path}: a model of format {info.format} and kind {info.kind!r}, not {FORMAT} and "
+            "'fcln'",
             hint="regiontalk export makes it again from its checkpoint",
         )
     for name in info.heads:

@@ -71,7 +71,10 @@ def load(
     if place in own_models().values() and not place.is_dir():
         raise ModelError(
             f"this regiontalk package has no model{'' if folder is None else f' {folder}'}",
-            hint="regiontalk export CHECKPOINT FOLDER makes one; caption --model FOLDER and load(FOLDER) take it",
+            hint=(
+                "regiontalk export CHECKPOINT FOLDER makes one; caption --model FOLDER and "
+                "load(FOLDER) take it"
+            ),
         )
     if captioner is None:
         return with_book(Model(OnnxRuntime(place, threads, lazily)), words_book)

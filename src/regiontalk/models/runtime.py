@@ -77,11 +77,16 @@ class Runtime(ABC):
     def code_size(self) -> int:
         """D + A: the size of a region's code for the head `sentence`."""
 
+    @property
+    def name(self) -> str:
+        """The model's name, for messages."""
+        return self.info.name
+
     def head(self, name: str) -> Head:
         """A head of the model; raises `ModelError` if it has no head of that name."""
         if name not in self.heads:
             raise ModelError(
-                f"the model {self.info.name!r} has no head {name!r}: it cannot {PURPOSES[name]}",
+                f"the model {self.name!r} has no head {name!r}: it cannot {PURPOSES[name]}",
                 hint="regiontalk export MODEL OUT --add HEAD_CHECKPOINT adds one",
             )
         return self.heads[name]
@@ -103,6 +108,15 @@ class Runtime(ABC):
         state."""
         logprobs, h, c = self.run("step", tokens, *state)
         return logprobs, (h, c, state[2])
+
+    def read_words(self, tokens: Tokens, mask: Floats) -> Floats:
+        """The alignment head's vectors (L, T, h) of L sentences: tokens (L, T), mask (L, T). A
+        runtime may read them together."""
+        vectors = [
+            self.run("words", tokens[row : row + 1], mask[row : row + 1])[0]
+            for row in range(len(tokens))
+        ]
+        return np.stack(vectors)
 
     def nms(self, ranked_xyxy: Floats, threshold: float, limit: int) -> NDArray[np.intp]:
         """The indices of boxes (K, 4), best first, that survive NMS; a runtime may have a faster

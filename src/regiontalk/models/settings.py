@@ -286,7 +286,7 @@ class AlignmentPredictionConfig:
     longest: int
     """Number of words that its graph reads at a time."""
     score: str
-    """How words and regions are compared: `product` or `cosine`."""
+    """How a photo and a sentence are compared: `sum` (eq. 8), `cosine` or `fragments` (eq. 7)."""
     search: SearchConfig | None = None
     place_weight: float = 0.0
     """Not 0: a word belongs to the region with the largest sum of its fit and this times the log of
@@ -305,5 +305,4 @@ class AlignmentPredictionConfig:
         check_range(2, MOST_WORDS, longest=self.longest)
 
 
-SETTINGS = {"words": AlignmentPredictionConfig, "sentence": SentencePredictionConfig}
-"""Of each head."""
+HeadSettings = AlignmentPredictionConfig | SentencePredictionConfig

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from regiontalk.errors import ModelError, UsageError
+from regiontalk.lab.nets.alignment import AlignmentNet
+from regiontalk.lab.nets.multimodal_rnn import MultimodalRNN
 from regiontalk.lab.nets.sentence_encoders import LONGEST
 from regiontalk.lab.training.checkpoints import (
     Trained,
@@ -19,7 +20,16 @@ from regiontalk.lab.training.checkpoints import (
     read_state,
 )
 from regiontalk.lab.training.recipe import to_dict
-from regiontalk.models.folder import INFO, Head, HeadInfo, check_head, read_model_folder
+from regiontalk.lab.training.recipe.heads import AlignmentRecipe, SentencesRecipe
+from regiontalk.models.folder import (
+    INFO,
+    AlignmentHeadInfo,
+    Head,
+    SentenceHeadInfo,
+    check_head,
+    read_model_folder,
+)
+from regiontalk.models.settings import AlignmentPredictionConfig
 from regiontalk.models.torch_runtime import TorchHead, TorchRuntime, model_info
 
 BETA = {"cosine": 0.05, "sum": 1.0, "fragments": 1.0}
@@ -73,27 +83,41 @@ def open_heads(places: Iterable[Path], beta: float | None = None) -> dict[str, T
 
 def _open_head(checkpoint: Path, beta: float | None) -> tuple[str, TorchHead]:
     kind = read_state(checkpoint)["kind"]
-    trained: Trained[Any, Any]
     if kind == "alignment":
-        trained = load_alignment(checkpoint)
-        words = trained.recipe.net.words
-        score = trained.recipe.net.score
-        if words == "edges":
+        alignment = load_alignment(checkpoint)
+        if alignment.recipe.net.words == "edges":
             raise ModelError(f"{checkpoint}: cannot be a head, because it needs dependency trees")
-        name = "words"
-        settings = {
-            "beta": BETA[score] if beta is None else beta,
-            "longest": LONGEST,
-            "score": score,
-        }
-    elif kind == "sentences":
-        trained = load_sentence_net(checkpoint)
-        name = "sentence"
-        settings = to_dict(trained.recipe.prediction)
-    else:
-        raise ModelError(f"{checkpoint}: a checkpoint of kind {kind!r} is not a head")
+        return "words", alignment_head(alignment, beta)
+    if kind == "sentences":
+        return "sentence", sentence_head(load_sentence_net(checkpoint))
+    raise ModelError(f"{checkpoint}: a checkpoint of kind {kind!r} is not a head")
+
+
+def alignment_head(
+    trained: Trained[AlignmentNet, AlignmentRecipe],
+    beta: float | None = None,
+    place_weight: float = 0.0,
+) -> TorchHead:
+    """An alignment net as the head `words`; without `beta`, eq. 12's is `BETA`."""
+    score = trained.recipe.net.score
+    settings = AlignmentPredictionConfig(
+        beta=BETA[score] if beta is None else beta,
+        longest=LONGEST,
+        score=score,
+        place_weight=place_weight,
+    )
     state = trained.state
-    info = HeadInfo(
+    info = AlignmentHeadInfo(
         state["detector"], settings, to_dict(trained.recipe.net), {"step": state["step"]}
     )
-    return name, TorchHead(Head(info, trained.words, {}), trained.net, state["code"])
+    return TorchHead(Head(info, trained.words, {}), trained.net, state["code"])
+
+
+def sentence_head(trained: Trained[MultimodalRNN, SentencesRecipe]) -> TorchHead:
+    """A multimodal RNN as the head `sentence`."""
+    state = trained.state
+    settings = trained.recipe.prediction
+    info = SentenceHeadInfo(
+        state["detector"], settings, to_dict(trained.recipe.net), {"step": state["step"]}
+    )
+    return TorchHead(Head(info, trained.words, {}), trained.net, state["code"])

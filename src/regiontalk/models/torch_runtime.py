@@ -23,9 +23,10 @@ from regiontalk.lab.nets.multimodal_rnn import MultimodalRNN, State
 from regiontalk.language.vocabulary import Vocabulary
 from regiontalk.models.folder import DETECTOR, GRAPHS, HEADS, Head, ModelFolder, ModelInfo
 from regiontalk.models.onnx_runtime import OnnxGraphs, head_graphs
-from regiontalk.models.runtime import Floats, Runtime
+from regiontalk.models.runtime import Floats, Runtime, Tokens
 from regiontalk.models.settings import PredictionConfig
 
+SENTENCES_AT_ONCE = 500  # that are read together
 ON_DEVICE = ("features", "deep")  # outputs that only other graphs read
 
 
@@ -148,7 +149,57 @@ class TorchHead(NamedTuple):
     """The size of the codes that it reads."""
 
 
-class TorchRuntime(Runtime):
+class TorchHeads(Runtime):
+    """Heads in torch on a device, without a detector: they read region codes from a file."""
+
+    def __init__(
+        self, heads: Mapping[str, TorchHead], device: torch.device, called: str = ""
+    ) -> None:
+        self.device = device
+        self.heads = {name: one.head for name, one in heads.items()}
+        self._called = called
+        self._code_size = max((one.code for one in heads.values()), default=0)
+        self._stages: dict[str, nn.Module] = {}
+        for name, one in heads.items():
+            net = one.net.to(device)
+            self._stages |= {graph: STAGES[graph](net).eval() for graph in HEADS[name]}
+
+    @property
+    def name(self) -> str:
+        return self._called
+
+    @torch.inference_mode()
+    def run(self, graph: str, *inputs: Any) -> Sequence[Any]:
+        outputs = self._stages[graph](*(torch.as_tensor(value).to(self.device) for value in inputs))
+        return [
+            output if name in ON_DEVICE else output.cpu().numpy()
+            for name, output in zip(GRAPHS[graph].outputs, outputs, strict=True)
+        ]
+
+    @torch.inference_mode()
+    def read_words(self, tokens: Tokens, mask: Floats) -> Floats:
+        if "words" not in self._stages:  # a folder's head
+            return super().read_words(tokens, mask)
+        net = self._stages["words"].net
+        assert isinstance(net, AlignmentNet)
+        parts = [
+            net.words(*(torch.as_tensor(part).to(self.device) for part in (some, some_mask)))
+            for some, some_mask in zip(_parts(tokens), _parts(mask), strict=True)
+        ]
+        vectors: Floats = torch.cat(parts).cpu().numpy()
+        return vectors
+
+    def code_size(self) -> int:
+        return self._code_size
+
+
+def _parts(rows: NDArray[Any]) -> list[NDArray[Any]]:
+    return [
+        rows[start : start + SENTENCES_AT_ONCE] for start in range(0, len(rows), SENTENCES_AT_ONCE)
+    ]
+
+
+class TorchRuntime(TorchHeads):
     """A network in torch, on the device it is on: for checkpoints, CUDA, and to compare an export
     with.
 
@@ -164,41 +215,28 @@ class TorchRuntime(Runtime):
         heads: Mapping[str, TorchHead] | None = None,
         folder: ModelFolder | None = None,
     ) -> None:
+        super().__init__(heads or {}, next(net.parameters()).device)
         self.words = words
         self.info = info
+        self._stages |= {name: STAGES[name](net).eval() for name in DETECTOR}
+        self._code_size = net.config.recognition.code + net.backbone.deep_channels
+        self._folder_graphs: OnnxGraphs | None = None
         if folder is not None:
             self.names = folder.names
             self.background = folder.background
             self.detector = folder.detector
-        self.device = next(net.parameters()).device
-        self._code_size = net.config.recognition.code + net.backbone.deep_channels
-        self._stages: dict[str, nn.Module] = {name: STAGES[name](net).eval() for name in DETECTOR}
-        own = heads or {}
-        for name, one in own.items():
-            self._stages |= {
-                graph: STAGES[graph](one.net.to(self.device)).eval() for graph in HEADS[name]
-            }
-        self.heads = {
-            **(folder.heads if folder else {}),
-            **{name: one.head for name, one in own.items()},
-        }
-        self._folder_graphs = (
-            None if folder is None else OnnxGraphs(folder.path, head_graphs(folder))
-        )
+            self.heads = {**folder.heads, **self.heads}
+            self._folder_graphs = OnnxGraphs(folder.path, head_graphs(folder))
 
-    @torch.inference_mode()
+    @property
+    def name(self) -> str:
+        return self.info.name
+
     def run(self, graph: str, *inputs: Any) -> Sequence[Any]:
-        if graph not in self._stages:
-            assert self._folder_graphs is not None, f"{graph}: call `head` first"
-            return self._folder_graphs.run(graph, *inputs)
-        outputs = self._stages[graph](*(torch.as_tensor(value).to(self.device) for value in inputs))
-        return [
-            output if name in ON_DEVICE else output.cpu().numpy()
-            for name, output in zip(GRAPHS[graph].outputs, outputs, strict=True)
-        ]
-
-    def code_size(self) -> int:
-        return self._code_size
+        if graph in self._stages:
+            return super().run(graph, *inputs)
+        assert self._folder_graphs is not None, f"{graph}: call `head` first"
+        return self._folder_graphs.run(graph, *inputs)
 
     def nms(self, ranked_xyxy: Floats, threshold: float, limit: int) -> NDArray[np.intp]:
         if self.device.type == "cpu":

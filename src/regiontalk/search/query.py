@@ -22,16 +22,15 @@ from numpy.typing import NDArray
 
 from regiontalk.errors import UsageError
 from regiontalk.inference import maxsim
-from regiontalk.inference.alignment import HEAD, AlignmentHead
+from regiontalk.inference.alignment import AlignmentHead, alignment_settings
 from regiontalk.inference.calibration import sigmoid
 from regiontalk.inference.phrases import Phrase, about_words, read_aligned
 from regiontalk.inference.sentences import SentenceHead
-from regiontalk.io.typed import to_dataclass
 from regiontalk.language.object_names import word_forms
 from regiontalk.language.synonyms import caption_words
 from regiontalk.language.vocabulary import UNKNOWN
 from regiontalk.models.runtime import Runtime
-from regiontalk.models.settings import AlignmentPredictionConfig, SearchConfig
+from regiontalk.models.settings import SearchConfig
 from regiontalk.results import Hit, Hits, Region, Shown, WordMatch
 from regiontalk.search.store import Floats, Ids, Scored, Store, StoredPhoto, Where
 
@@ -95,11 +94,7 @@ def negation_notes(query: str, phrases: Sequence[Phrase]) -> tuple[str, ...]:
 
 
 def search_config(runtime: Runtime) -> SearchConfig:
-    settings = runtime.head(HEAD).info.settings
-    return (
-        to_dataclass(AlignmentPredictionConfig, settings, "heads.words.settings").search
-        or SearchConfig()
-    )
+    return alignment_settings(runtime).search or SearchConfig()
 
 
 class Evidence(NamedTuple):

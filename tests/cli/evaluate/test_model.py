@@ -11,9 +11,9 @@ import pytest
 import regiontalk
 from regiontalk.cli.main import run
 from regiontalk.lab.data.records import Dataset
+from regiontalk.lab.evaluation import vector_lengths
 from regiontalk.lab.runs import read_looks
 from regiontalk.lab.training.checkpoints import find_checkpoint
-from regiontalk.lab.training.heads import alignment_model
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def test_grounding_needs_phrases(alignment_run: Path, options: list[str], capsys
 def test_vector_lengths_are_drawn(
     alignment_run: Path, options: list[str], tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(alignment_model, "FEWEST", 1)
+    monkeypatch.setattr(vector_lengths, "MIN_OCCURRENCES", 1)
     picture = tmp_path / "words.svg"
     assert (
         run(["evaluate", "vector-lengths", str(alignment_run), *options, "-o", str(picture)]) == 0

@@ -19,20 +19,29 @@ SENTENCES = [np.array([[3.0, 0.0], [0.0, 1.0]]), np.zeros((0, 2)), np.array([[-1
 
 
 def test_every_word_takes_its_best_region() -> None:
-    assert sentence_scores(VECTORS, SENTENCES, is_mean=False).tolist() == [3 + 2, 0, -1]
-    assert sentence_scores(VECTORS, SENTENCES, is_mean=True).tolist() == [2.5, 0, -1]
-    assert sentence_scores(VECTORS, SENTENCES[1:2], is_mean=True).tolist() == [0]
+    assert sentence_scores(VECTORS, SENTENCES, "sum").tolist() == [3 + 2, 0, -1]
+    assert sentence_scores(VECTORS, SENTENCES, "cosine").tolist() == [2.5, 0, -1]
+    assert sentence_scores(VECTORS, SENTENCES[1:2], "cosine").tolist() == [0]
+
+
+def test_fragments_add_every_pair_that_fits() -> None:
+    """Eq. 7, with the lengths as in DeFrag: 2 regions, 2 + 5 and 1 + 5 words."""
+    expected = [(3 + 2) / (2 * 7), 0, 0]
+    assert sentence_scores(VECTORS, SENTENCES, "fragments") == pytest.approx(expected)
 
 
 @pytest.fixture
-def aligned(aligning_model: Path, untrained_run: Path) -> AlignedPhotos:
-    return AlignedPhotos(
-        DatasetModel(regiontalk.load(aligning_model), Dataset(untrained_run / "data", "dev"))
-    )
+def dataset(untrained_run: Path) -> Dataset:
+    return Dataset(untrained_run / "data", "dev")
 
 
-def test_sentences_know_their_photos(aligned: AlignedPhotos) -> None:
-    records = list(aligned.asked.dataset)
+@pytest.fixture
+def aligned(aligning_model: Path, dataset: Dataset) -> AlignedPhotos:
+    return AlignedPhotos.of_model(DatasetModel(regiontalk.load(aligning_model), dataset))
+
+
+def test_sentences_know_their_photos(aligned: AlignedPhotos, dataset: Dataset) -> None:
+    records = list(dataset)
     matrix = aligned.score_matrix(records)
     assert matrix.scores.shape == (len(records), sum(len(record.sentences) for record in records))
     assert matrix.owners.tolist() == [
@@ -40,8 +49,8 @@ def test_sentences_know_their_photos(aligned: AlignedPhotos) -> None:
     ]
 
 
-def test_boxes_are_in_the_records_pixels(aligned: AlignedPhotos) -> None:
-    record = aligned.asked.dataset[0]
+def test_boxes_are_in_the_records_pixels(aligned: AlignedPhotos, dataset: Dataset) -> None:
+    record = dataset[0]
     seen, larger = aligned.regions(record), aligned.regions(replace(record, width=3 * record.width))
     assert seen.boxes_xyxy[0].tolist() == [0, 0, record.width, record.height]
     assert larger.boxes_xyxy == pytest.approx(seen.boxes_xyxy * (3, 1, 3, 1))
@@ -51,9 +60,9 @@ def test_boxes_are_in_the_records_pixels(aligned: AlignedPhotos) -> None:
 
 
 def test_a_photo_that_cannot_be_read_is_named(
-    aligned: AlignedPhotos, monkeypatch: pytest.MonkeyPatch
+    aligned: AlignedPhotos, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = aligned.asked.dataset[0]
+    record = dataset[0]
     monkeypatch.setattr(Dataset, "read_photo", lambda *_: b"no photo")
     with pytest.raises(DataError, match=record.image):
         aligned.regions(record)

@@ -12,6 +12,7 @@ from regiontalk.inference.phrases import read_aligned
 from regiontalk.lab.data.dataset_model import DatasetModel
 from regiontalk.lab.data.records import Dataset
 from regiontalk.lab.evaluation.search import evaluate_search, evaluate_words
+from regiontalk.models.settings import SearchConfig
 from regiontalk.search.build import to_entry
 from regiontalk.search.store import PhotoFile
 
@@ -55,8 +56,8 @@ def test_words_are_measured_above_the_line(aligning_model: Path, untrained_run: 
         Dataset(untrained_run / "data", None),
     )
     head = model.runtime.heads["words"]
-    search = {"fit": 1.0, "bias": -50.0, "likely": 0.5}
-    info = replace(head.info, settings=head.info.settings | {"search": search})
+    search = SearchConfig(fit=1.0, bias=-50.0, likely=0.5)
+    info = replace(head.info, settings=replace(head.info.settings, search=search))
     model.runtime.heads = {**model.runtime.heads, "words": replace(head, info=info)}
     photos = []
     for number in range(4):

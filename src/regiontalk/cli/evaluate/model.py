@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -28,6 +27,7 @@ from regiontalk.lab.data.records import Dataset, open_split
 
 if TYPE_CHECKING:
     from regiontalk.lab.codes.store import CodedPhotos
+    from regiontalk.lab.evaluation.alignment import AlignedPhotos
 
 _on_data = options.with_options(
     click.option(
@@ -152,10 +152,11 @@ def alignment(
     dataset = open_split(truth, split)
     records = itertools.islice(measurement.photos(dataset), first)
     if not options.is_run(model):
-        scores = iter([AlignedPhotos(measurement.model(model, dataset)).score_matrix(records)])
+        photos = AlignedPhotos.of_model(measurement.model(model, dataset))
+        scores = iter([photos.score_matrix(records)])
     else:
         from regiontalk.lab.training.checkpoints import best_checkpoints
-        from regiontalk.lab.training.heads.alignment_model import score_matrices
+        from regiontalk.lab.training.heads.evaluation import score_matrices
         from regiontalk.lab.training.processes import pick_device
 
         coded = _load_codes(codes, measurement)
@@ -198,13 +199,13 @@ def grounding(
     dataset = open_split(truth, split)
     records = measurement.photos(dataset)
     if not options.is_run(model):
-        mentions: Iterable[Any] = AlignedPhotos(measurement.model(model, dataset)).mentions(records)
+        photos = AlignedPhotos.of_model(measurement.model(model, dataset))
     else:
         coded = _load_codes(codes, measurement)
-        mentions = _load_run(model, coded, measurement).mentions(coded, list(records), place_weight)
+        photos = _load_run(model, coded, measurement, place_weight)
         measurement.record.values["settings"] = {"place_weight": place_weight}
-    figures = evaluate_grounding(mentions, beta)
-    chain = {"… without knowing the phrases": figures["chain"]} if "chain" in figures else {}
+    figures = evaluate_grounding(photos.mentions(records), beta)
+    chain = {"… without knowing the phrases": figures["chain"]}
     own = {"aligned region": figures, **chain, **figures["baselines"]}
     own |= {f"aligned region: {name}": one for name, one in figures["types"].items()}
     rows = [
@@ -274,13 +275,17 @@ def vector_lengths(
 
     RUN is an alignment run with the score of eq. 8, in which lengths count. Cosines ignore them.
     """
-    from regiontalk.lab.evaluation.vector_lengths import draw_word_lengths, vector_lengths
+    from regiontalk.lab.evaluation.vector_lengths import (
+        draw_word_lengths,
+        region_lengths,
+        vector_lengths,
+        word_lengths,
+    )
 
-    coded = _load_codes(codes, measurement)
-    net = _load_run(run, coded, measurement)
+    photos = _load_run(run, _load_codes(codes, measurement), measurement)
     records = list(measurement.photos(open_split(truth, split)))
-    words = net.word_lengths(records)
-    figures = vector_lengths(words, net.region_lengths(coded, records))
+    words = word_lengths(photos.head, records)
+    figures = vector_lengths(words, region_lengths(photos, records))
     if output is not None:
         with replacing(output) as temporary:
             temporary.write_text(draw_word_lengths(words), encoding="utf-8")
@@ -312,9 +317,11 @@ def _load_codes(codes: Path | None, measurement: Measurement) -> CodedPhotos:
     return loaded
 
 
-def _load_run(run: Path, coded: CodedPhotos, measurement: Measurement) -> Any:
-    from regiontalk.lab.training.heads.alignment_model import AlignmentModel
+def _load_run(
+    run: Path, coded: CodedPhotos, measurement: Measurement, place_weight: float = 0.0
+) -> AlignedPhotos:
+    from regiontalk.lab.training.heads.evaluation import open_aligned_photos
 
-    net = AlignmentModel.load(run, coded)
+    photos = open_aligned_photos(run, coded, place_weight)
     measurement.record.uses("model", options.checkpoint_of(run))
-    return net
+    return photos

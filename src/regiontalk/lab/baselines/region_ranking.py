@@ -7,16 +7,15 @@ a region is the sum over its words (eq. 8 with a single region).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk.errors import DataError
-from regiontalk.lab.codes.store import CodedPhotos
 from regiontalk.lab.data.records import Record
-from regiontalk.lab.training.heads.alignment_model import AlignmentModel
+from regiontalk.lab.evaluation.alignment import AlignedPhotos
 from regiontalk.lab.training.heads.snippets import Snippets
 from regiontalk.results import ImageRegions, Region
 
@@ -33,11 +32,11 @@ class Pieces:
         return [self.texts[int(number)] for number in (regions @ self.vectors.T).argmax(axis=1)]
 
 
-def training_pieces(finder: Snippets, coded: CodedPhotos, records: Iterable[Record]) -> Pieces:
+def training_pieces(finder: Snippets, records: Iterable[Record]) -> Pieces:
     """Every different piece; where one occurs several times, the mean of its vectors."""
     sums: dict[str, NDArray[np.float32]] = {}
     counts: dict[str, int] = {}
-    for text, vector in _pieces(finder, coded, records):
+    for text, vector in _pieces(finder, records):
         sums[text] = sums[text] + vector if text in sums else vector
         counts[text] = counts.get(text, 0) + 1
     if not sums:
@@ -46,30 +45,29 @@ def training_pieces(finder: Snippets, coded: CodedPhotos, records: Iterable[Reco
 
 
 def _pieces(
-    finder: Snippets, coded: CodedPhotos, records: Iterable[Record]
+    finder: Snippets, records: Iterable[Record]
 ) -> Iterator[tuple[str, NDArray[np.float32]]]:
-    told = [record for record in records if record.sentences]
-    for record, place in zip(told, coded.find(told, "codes").tolist(), strict=True):
-        regions = finder.aligner.regions(coded, place)
-        scores = coded.scores[place, : len(regions)]
+    for record in records:
+        if not record.sentences:
+            continue
+        regions = finder.photos.regions(record)
         for sentence in record.sentences:
-            words = finder.aligner.words(sentence)
-            for piece in finder.segments(sentence, regions, scores):
+            for piece in finder.segments(sentence, regions):
                 if piece.words:
-                    yield " ".join(piece.words), words[piece.start : piece.end].sum(axis=0)
+                    yield " ".join(piece.words), piece.vectors.sum(axis=0)
 
 
 def caption_truths(
-    pieces: Pieces, aligner: AlignmentModel, truths: CodedPhotos, records: Sequence[Record]
+    pieces: Pieces, truths: AlignedPhotos, records: Iterable[Record]
 ) -> Iterator[ImageRegions]:
     """The records' true boxes, each with the piece that fits it best."""
-    for record, place in zip(records, truths.find(records, "codes").tolist(), strict=True):
-        said = pieces.best(aligner.regions(truths, place)[1:])
-        boxes = truths.boxes_xyxy[place, 1 : truths.counts[place]].tolist()
-        found = [
+    for record in records:
+        boxes = truths.regions(record)
+        texts = pieces.best(np.asarray(boxes.vectors)[1:])
+        regions = [
             Region((x0, y0, x1, y1), 1.0, text)
-            for (x0, y0, x1, y1), text in zip(boxes, said, strict=True)
+            for (x0, y0, x1, y1), text in zip(boxes.boxes_xyxy[1:].tolist(), texts, strict=True)
         ]
         yield ImageRegions(
-            record.image, record.width, record.height, "region-ranking", tuple(found)
+            record.image, record.width, record.height, "region-ranking", tuple(regions)
         )

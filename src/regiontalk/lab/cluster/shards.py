@@ -3,7 +3,7 @@ an object store.
 
 part-NAME.jsonl      the results of a chunk of photos
 _done/NAME.jsonl     written after it: its photos, one per line, and why a photo was skipped
-_regiontalk.json     the options and the model: results of another command must not be mixed with these
+_regiontalk.json     the options and the model: results of two commands must not be mixed
 
 A shard without its list is ignored and written again, so that no result is lost or duplicated if a
 process is killed. Readers such as Spark, pyarrow and Ray ignore names that begin with "_".

@@ -27,7 +27,10 @@ def find(given: Iterable[str]) -> Photos:
     searched, also those in an object store; a list of paths comes by stdin (`-`)."""
     given = list(given)
     found = find_photos([path for path in given if SIGN not in path], suffixes=(*SUFFIXES, ARCHIVE))
-    found.paths = [path if SIGN in path else os.path.abspath(path) for path in found.paths]  # noqa: PTH100
+    found.paths = [
+        path if SIGN in path else os.path.abspath(path)  # noqa: PTH100
+        for path in found.paths
+    ]
     for address in (path for path in given if SIGN in path):
         found.paths += _list(*split(address))
     found.paths = list(dict.fromkeys(found.paths))

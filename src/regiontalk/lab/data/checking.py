@@ -91,7 +91,10 @@ class Checker:
             yield error.message
             return
         if (width, height) != (record.width, record.height):
-            yield f"the photo has {width}×{height} pixels, the record says {record.width}×{record.height}"
+            yield (
+                f"the photo has {width}×{height} pixels, "
+                f"the record says {record.width}×{record.height}"
+            )
 
 
 def region_problems(region: TrueRegion, record: Record) -> Iterator[str]:
@@ -100,7 +103,8 @@ def region_problems(region: TrueRegion, record: Record) -> Iterator[str]:
     if region.phrases and region.phrase != region.phrases[0]:
         yield "phrase is not the first of phrases"
     if not all(0 <= number < len(record.entity_sentences) for number in region.sentences):
-        yield f"sentences {list(region.sentences)} of {len(record.entity_sentences)} entity_sentences"
+        count = len(record.entity_sentences)
+        yield f"sentences {list(region.sentences)} of {count} entity_sentences"
     for box in dict.fromkeys((region.xyxy, *region.boxes_xyxy)):
         problem = box_problem(box, record.width, record.height)
         if problem is not None:

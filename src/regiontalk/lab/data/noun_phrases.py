@@ -27,13 +27,13 @@ _PICTURES = word_set(
 )
 # These have no meaning without the thing that they are part of.
 _PARTS = word_set(
-    """side sides top middle back front end edge bottom corner area part group couple bunch pair set row piece lot kind
-    type number variety body pile stack chunk"""
+    """side sides top middle back front end edge bottom corner area part group couple bunch pair set
+    row piece lot kind type number variety body pile stack chunk"""
 )
 _BE = frozenset(("is", "are", "'s", "was", "were"))
 _STATES = word_set(  # verbs that are hardly used in the -ing form
-    """has have does do can will seems seem appears appear wants want needs need likes like loves love contains contain
-    shows show"""
+    """has have does do can will seems seem appears appear wants want needs need likes like loves
+    love contains contain shows show"""
 )
 # "A man getting" is incomplete.
 _UNFINISHED = word_set(

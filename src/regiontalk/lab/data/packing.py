@@ -63,7 +63,8 @@ class Packer:
         if self._tar is None or self._tar.offset > SHARD_BYTES:
             self.close()
             path = self.folder / f"images-{self._shards:05d}.tar"
-            self._tar = tarfile.open(path, "w", format=tarfile.GNU_FORMAT)  # noqa: SIM115  (closed by close)
+            # `close` closes it.
+            self._tar = tarfile.open(path, "w", format=tarfile.GNU_FORMAT)  # noqa: SIM115
             self._shards += 1
         add_member(self._tar, name, data)
         return Path(str(self._tar.name)).name

@@ -242,7 +242,8 @@ def _check_outcome(written: int, path: Path, report: Report, strict: bool) -> No
     if strict and report.skipped:
         first = report.skipped[0]
         raise SkippedInputs(
-            f"images that cannot be used: {len(report.skipped)}; the first is {first.place}: {first.reason}",
+            f"images that cannot be used: {len(report.skipped)}; the first is {first.place}: "
+            f"{first.reason}",
             hint="without --strict they are listed and skipped",
         )
     if written:

@@ -41,8 +41,12 @@ def region_line(record: Record, found: ScoredBoxes, source: str) -> dict[str, An
     rows = zip(found.boxes_xyxy.round(1).tolist(), found.scores.round(4).tolist(), strict=True)
     regions = [{"xyxy": [_short(value) for value in box], "score": score} for box, score in rows]
     return {
-        "path": record.image, "width": record.width, "height": record.height, "source": source, "regions": regions
-    }  # fmt: skip
+        "path": record.image,
+        "width": record.width,
+        "height": record.height,
+        "source": source,
+        "regions": regions,
+    }
 
 
 def _short(value: float) -> float:

@@ -34,7 +34,8 @@ def held_out(
     order = sorted(ids, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
     if len(order) <= 2 * count:
         raise DataError(
-            f"{len(order)} photos with sentences are too few to hold out {count} for test and {count} for dev"
+            f"{len(order)} photos with sentences are too few to hold out {count} for test and "
+            f"{count} for dev"
         )
     return dict.fromkeys(order[:count], "test") | dict.fromkeys(order[count : 2 * count], "dev")
 

@@ -48,9 +48,8 @@ class Mention:
     truth: TrueMention
     boxes_xyxy: Floats  # (R, 4)
     fits: Floats  # (W, R), with the other terms of the score added
-    chain: NDArray[np.intp] | None = None
-    """(W,) the region that `align` gives each word; None for runs, which have no settings for
-    it."""
+    chain: NDArray[np.intp]
+    """(W,) the region that `align` gives each word."""
 
 
 def true_mentions(record: Record) -> Iterator[TrueMention]:
@@ -111,10 +110,9 @@ def evaluate_grounding(mentions: Iterable[Mention], beta: float | None = None) -
     if not chance:
         raise DataError("no phrase to look for", hint="records of Flickr30k Entities have them")
     baselines = {"random region": chance} | {name: rows[name] for name in BASELINES}
-    chain = {"chain": _summary(rows["chain"])} if rows["chain"] else {}
     return {
         **_summary(rows["model"]),
-        **chain,
+        "chain": _summary(rows["chain"]),
         "baselines": {name: _summary(own) for name, own in baselines.items()},
         "types": {name: _summary(types[name]) for name in sorted(types)},
     }
@@ -127,10 +125,8 @@ def _choices(mention: Mention, beta: float | None) -> dict[str, int]:
     areas[0] = (
         -1 if len(boxes) > 1 else areas[0]
     )  # the whole photo is no region, unless it is all there is
-    chain = (
-        {} if mention.chain is None else {"chain": most_chosen(mention.chain, mention.truth.words)}
-    )
-    return chain | {
+    return {
+        "chain": most_chosen(mention.chain, mention.truth.words),
         "model": choose_region(mention.fits, mention.truth.words, beta),
         "largest region": int(areas.argmax()),
         "whole photo": 0,

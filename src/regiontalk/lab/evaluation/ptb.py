@@ -23,7 +23,8 @@ _SIGNS = {
 # Two words written as one, and where the treebank cuts them.
 _JOINED = {"cannot": 3, "gonna": 3, "gotta": 3, "wanna": 3, "lemme": 3, "gimme": 3}
 _ABBREVIATIONS = (
-    "mr|mrs|ms|dr|prof|st|sr|jr|vs|etc|inc|co|corp|ltd|bros|univ|penn|gen|sen|rep|gov|lt|sgt|capt|col|rev|"
+    "mr|mrs|ms|dr|prof|st|sr|jr|vs|etc|inc|co|corp|ltd|bros|univ|penn|gen|sen|rep|gov|lt|sgt|"
+    "capt|col|rev|"
     "ave|blvd|rd|ct|la|mt|ft|no|al"
 )
 _TOKEN = re.compile(
@@ -31,12 +32,12 @@ _TOKEN = re.compile(
       https?://\S+ | www\.\S*\w | [\w.+-]+@[\w-]+(?:\.\w+)+          # addresses
     | </?[a-z]+>                                                    # <unk>
     | \.\.+ | --+
-    | n't\b | '(?:s|m|d|re|ve|ll)\b | '(?:n'?(?!\w)|em\b|\d\ds?\b)   # the second half of a contraction
+    | n't\b | '(?:s|m|d|re|ve|ll)\b | '(?:n'?(?!\w)|em\b|\d\ds?\b)  # second half of a contraction
     | [\#@][a-z]\w*                                                 # names in a network
     | \b(?:{_ABBREVIATIONS})\. | [a-z]+\.(?=[,;:])
     | \b[a-z]\.(?:[a-z]\.)*[a-z]\b\.? | \b(?!i)[a-z]\.(?!\s*$)       # u.s., initials
     | 't(?=is\b|was\b) | y'(?=all\b) | [odl]'[a-z]+ | \b[a-z]+'ed\b
-    | [a-z]+(?=n't\b)                                               # the first half of a contraction
+    | [a-z]+(?=n't\b)  # first half of a contraction
     | \d+:\d+(?=[ap]m\b) | :\d+ | [-+]?\d*(?:[.,:/]?\d+)+(?:-?\w+)*
     | \b(?-i:[A-Z]+&[A-Z]+)                                         # AT&T, but not at&t
     | \w+(?:[-/_.]\w+)*

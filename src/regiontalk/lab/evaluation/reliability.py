@@ -136,9 +136,8 @@ def draw_reliability(diagrams: Mapping[str, Sequence[Bin]]) -> str:
     ]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-        f'font-family="sans-serif" font-size="10"><rect width="{width}" height="{height}" fill="#fff"/>'
-        + "".join(drawn)
-        + "</svg>\n"
+        f'font-family="sans-serif" font-size="10">'
+        f'<rect width="{width}" height="{height}" fill="#fff"/>' + "".join(drawn) + "</svg>\n"
     )
 
 
@@ -146,7 +145,8 @@ def _diagram(title: str, bins: Sequence[Bin]) -> str:
     most = max((one.count for one in bins), default=1)
     dots = [
         f'<circle cx="{SIDE * one.score:.1f}" cy="{SIDE * (1 - one.right):.1f}" '
-        f'r="{max(2.0, LARGEST_DOT * (one.count / most) ** 0.5):.1f}" fill="#c33" fill-opacity="0.7">'
+        f'r="{max(2.0, LARGEST_DOT * (one.count / most) ** 0.5):.1f}" '
+        'fill="#c33" fill-opacity="0.7">'
         f"<title>{one.count} regions: score {one.score:.2f}, right {one.right:.2f}</title></circle>"
         for one in bins
     ]
@@ -157,7 +157,8 @@ def _diagram(title: str, bins: Sequence[Bin]) -> str:
         f'<polyline points="{line}" fill="none" stroke="#c33" stroke-width="1.2"/>{"".join(dots)}'
         f'<text x="0" y="-20" font-weight="bold">{escape(title)}</text>'
         f'<text x="0" y="-7">expected error {expected_error(bins):.4f}</text>'
-        f'<text x="-3" y="8" text-anchor="end">1</text><text x="-3" y="{SIDE}" text-anchor="end">0</text>'
+        '<text x="-3" y="8" text-anchor="end">1</text>'
+        f'<text x="-3" y="{SIDE}" text-anchor="end">0</text>'
         f'<text x="{SIDE}" y="{SIDE + 12}" text-anchor="end">score 1</text>'
         f'<text x="0" y="{SIDE + 12}">right, against the score</text>'
     )

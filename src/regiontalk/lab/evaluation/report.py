@@ -67,7 +67,8 @@ def write_report(
             )
     title = "Dense captioning: evaluation"
     page = (
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title><style>{STYLE}</style>"
+        "<!doctype html><html lang=en><meta "
+        f"charset=utf-8><title>{title}</title><style>{STYLE}</style>"
         f"<h1>{title}</h1>{''.join(parts)}</html>\n"
     )
     with replacing(path) as partial:
@@ -118,7 +119,8 @@ def _example(
     return (
         f"<h3>{escape(truth.path)} <small>mAP {100 * own_map:.1f}</small></h3><div class=pair>"
         f"<figure>{people}<figcaption>truth: {len(truth.references)}</figcaption></figure>"
-        f"<figure>{model}<figcaption>best {len(top)} of {len(regions)} predictions</figcaption></figure></div>"
+        f"<figure>{model}<figcaption>best {len(top)} of {len(regions)} "
+        "predictions</figcaption></figure></div>"
     )
 
 

@@ -148,7 +148,8 @@ def read_answers(path: Path, asked: QuerySet, problems: Problems) -> dict[str, A
             groundings = line.groundings or ()
             if groundings and len(groundings) != len(queries[name].captions):
                 raise DataError(
-                    f"{place}: {len(groundings)} groundings for {len(queries[name].captions)} captions"
+                    f"{place}: {len(groundings)} groundings for {len(queries[name].captions)} "
+                    "captions"
                 )
             if any(max(map(abs, box)) > LARGEST_PIXEL for box in groundings if box):
                 raise DataError(f"{place}: a grounding lies outside of any photo")
@@ -161,7 +162,8 @@ def read_answers(path: Path, asked: QuerySet, problems: Problems) -> dict[str, A
         if len(scores) < len(asked.images):
             problems.add(
                 place,
-                f"only {len(scores)} of {len(asked.images)} images are scored; the others come last",
+                f"only {len(scores)} of {len(asked.images)} images are scored; the others come "
+                "last",
             )
         found[name] = Answer(scores, groundings)
     missing = [name for name in queries if name not in found]

@@ -3,8 +3,8 @@
 How well a photo fits a caption, by one of three measures; a query's score is the mean over its
 captions:
 
-    likelihood   the log-probability of the caption in the region where it is the highest (the paper's)
-    alignment    how well the caption's words fit their best regions, on average (K&FF eq. 8, MaxSim)
+    likelihood   the caption's log-probability in the region where it is the highest (the paper's)
+    alignment    how well the caption's words fit their best regions, on average (K&FF eq. 8)
     both         log q(caption | photo) + λ log p(caption | region)
 
     log q(caption | photo) = τ F(caption, photo) − log Σₛ exp(τ F(s, photo))

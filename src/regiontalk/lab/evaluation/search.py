@@ -1,5 +1,5 @@
-"""Photos found by sentences (K&FF table 1, image search) and by single words, as `regiontalk search`
-answers: through an index."""
+"""Photos found by sentences (K&FF table 1, image search) and by single words, as `regiontalk
+search` answers: through an index."""
 
 from __future__ import annotations
 

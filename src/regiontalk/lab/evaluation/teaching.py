@@ -1,9 +1,9 @@
 """How well words are recognised that were taught with a few examples, and how often they are said
 of regions that show none of them.
 
-Words that the model was never trained on are taught with 1, 3, 5 and 10 of their examples; the other
-examples are to be recognised. Some of these words are also looked for in everyday photos, where each
-one that is said counts as false.
+Words that the model was never trained on are taught with 1, 3, 5 and 10 of their examples; the
+other examples are to be recognised. Some of these words are also looked for in everyday photos,
+where each one that is said counts as false.
 
 Shapes: E examples of a word, D the size of a code or vector, M regions of everyday photos, W words.
 """
@@ -164,8 +164,8 @@ def _slope(z: Words, others: Floats, space: Space) -> float:
 
 
 def _with_bias(z: Words, others: Floats, space: Space, weights: Weights) -> Weights:
-    """With the bias, and the weight of ln n, with which `FALSE_SHARE` of other regions are called by
-    one of `TAUGHT` words."""
+    """With the bias, and the weight of ln n, with which `FALSE_SHARE` of other regions are called
+    by one of `TAUGHT` words."""
     biases = []
     for count in COUNTS:
         lines = []

@@ -7,12 +7,18 @@ short ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from regiontalk.boxes import area
+from regiontalk.inference.alignment import AlignmentHead
+from regiontalk.lab.data.records import Record
+from regiontalk.lab.evaluation.alignment import AlignedPhotos
 
 SHOWN = 20  # words at either end of the table
 LABELLED = 60  # words named in the picture
@@ -20,6 +26,29 @@ WIDTH = 720
 HEIGHT = 420
 MARGIN = 46
 BANDS = 5
+MIN_OCCURRENCES = 10  # of a word for its mean length to say something
+
+
+def word_lengths(head: AlignmentHead, records: Iterable[Record]) -> dict[str, list[float]]:
+    """Word -> the lengths of its vectors wherever it occurs; only words that occur often enough."""
+    lengths: dict[str, list[float]] = defaultdict(list)
+    for record in records:
+        for sentence, vectors in zip(record.sentences, head.vectors(record.sentences), strict=True):
+            words = head.words.clean(sentence) or ()
+            for word, vector in zip(words, vectors, strict=True):
+                lengths[word].append(float(np.linalg.norm(vector)))
+    return {word: own for word, own in lengths.items() if len(own) >= MIN_OCCURRENCES}
+
+
+def region_lengths(photos: AlignedPhotos, records: Iterable[Record]) -> NDArray[np.float64]:
+    """(N, 3): the length of each region's vector, its score, and its share of the photo's area."""
+    rows = []
+    for record in records:
+        regions = photos.regions(record)
+        lengths = np.linalg.norm(np.asarray(regions.vectors), axis=1)
+        shares = area(regions.boxes_xyxy) / (record.width * record.height)
+        rows.append(np.stack([lengths, regions.scores, shares], axis=1)[1:])
+    return np.concatenate(rows)
 
 
 def vector_lengths(
@@ -70,7 +99,8 @@ def draw_word_lengths(words: Mapping[str, Sequence[float]]) -> str:
     marks = []
     for number, (word, _, _) in enumerate(points):
         marks.append(
-            f'<circle cx="{x[number]:.1f}" cy="{y[number]:.1f}" r="1.5" fill="#36c" fill-opacity=".5"/>'
+            f'<circle cx="{x[number]:.1f}" cy="{y[number]:.1f}" r="1.5" '
+            'fill="#36c" fill-opacity=".5"/>'
         )
         if number in named:
             marks.append(
@@ -78,10 +108,13 @@ def draw_word_lengths(words: Mapping[str, Sequence[float]]) -> str:
             )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
-        f'font-family="sans-serif" font-size="9"><rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>'
+        f'font-family="sans-serif" font-size="9">'
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>'
         + "".join(marks)
-        + f'<text x="{WIDTH / 2}" y="{HEIGHT - 12}" text-anchor="middle" font-size="11">how often the word occurs: '
+        + f'<text x="{WIDTH / 2}" y="{HEIGHT - 12}" text-anchor="middle" font-size="11">'
+        "how often the word occurs: "
         f"{10 ** times.min():.0f} to {10 ** times.max():.0f} times, logarithmic</text>"
-        f'<text transform="translate(16 {HEIGHT / 2}) rotate(-90)" text-anchor="middle" font-size="11">'
+        f'<text transform="translate(16 {HEIGHT / 2}) rotate(-90)" text-anchor="middle" '
+        'font-size="11">'
         f"mean length of its vector: {lengths.min():.2f} to {lengths.max():.2f}</text></svg>\n"
     )

@@ -44,7 +44,8 @@ def export_model(
     trained = load_fcln(checkpoint)
     if not trained.net.config.localize:
         raise UsageError(
-            f"{checkpoint}: a net without a localization layer cannot be exported: it detects no regions",
+            f"{checkpoint}: a net without a localization layer cannot be exported: it detects no "
+            "regions",
             hint="predict --regions runs it as it is",
         )
     info = model_info(

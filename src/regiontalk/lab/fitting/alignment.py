@@ -62,10 +62,14 @@ def fit(
 
     def best(numbers: Sequence[int]) -> AlignmentPredictionConfig:
         """For some of the photos; of equal weights the smallest."""
-        own = replace(settings, **dict.fromkeys((weight.name for weight in WEIGHTS), 0.0))  # type: ignore[arg-type]
+        unweighted = dict.fromkeys((weight.name for weight in WEIGHTS), 0.0)
+        own = replace(settings, **unweighted)  # type: ignore[arg-type]
         for weight in WEIGHTS:
             values = rounded(np.array(weight.tried) * std)
-            tried = [replace(own, **{weight.name: value}) for value in values]  # type: ignore[arg-type]
+            tried = [
+                replace(own, **{weight.name: value})  # type: ignore[arg-type]
+                for value in values
+            ]
             own = max(tried, key=lambda one: int(right(one, weight.is_beta)[list(numbers)].sum()))
         return own
 

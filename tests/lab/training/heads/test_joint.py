@@ -19,10 +19,9 @@ from regiontalk.lab.training.checkpoints import (
     load_sentence_net,
 )
 from regiontalk.lab.training.engine import Engine
-from regiontalk.lab.training.heads.alignment_model import score_matrices
 from regiontalk.lab.training.heads.caption_targets import known_tokens
+from regiontalk.lab.training.heads.evaluation import open_coded_sentences, score_matrices
 from regiontalk.lab.training.heads.joint import JointTask
-from regiontalk.lab.training.heads.sentence_decoding import Describer
 from regiontalk.lab.training.heads.snippets import without_loose_ends
 from regiontalk.lab.training.recipe import load_recipe
 from regiontalk.language.vocabulary import END
@@ -140,9 +139,8 @@ def test_both_parts_are_read_from_one_run(recipe: Path, tmp_path: Path) -> None:
         load_fcln(checkpoint)
     records = list(Dataset(task.recipe.data.path, "dev"))
     assert len(list(score_matrices(tmp_path / "run", task.aligner.coded[0], records))) == 2
-    regions = next(
-        Describer.load(checkpoint, Path(task.recipe.data.codes), CPU).regions(records, 1)
-    ).regions
+    sentences = open_coded_sentences(checkpoint, Path(task.recipe.data.codes))
+    regions = next(sentences.regions(records, 1)).regions
     assert any(region.caption for region in regions)
 
 

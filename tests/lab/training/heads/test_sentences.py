@@ -14,10 +14,10 @@ import torch
 from regiontalk.errors import UsageError
 from regiontalk.lab.codes.store import CodedPhotos
 from regiontalk.lab.nets.multimodal_rnn import Seen, packed
-from regiontalk.lab.training.checkpoints import find_checkpoint, load_sentence_net
+from regiontalk.lab.training.checkpoints import Trained, find_checkpoint, load_sentence_net
 from regiontalk.lab.training.engine import Engine
 from regiontalk.lab.training.heads.caption_targets import Snippet, write_snippets
-from regiontalk.lab.training.heads.sentence_decoding import Describer, score_descriptions
+from regiontalk.lab.training.heads.evaluation import coded_sentences, score_sentences
 from regiontalk.lab.training.heads.sentences import SentencesTask
 from regiontalk.lab.training.recipe import load_recipe
 from regiontalk.language.vocabulary import END, UNKNOWN
@@ -116,13 +116,14 @@ def test_sentences_are_learned_by_heart(
 ) -> None:
     engine = train(begin(*changes), tmp_path)
     task = engine.task
-    describer = Describer(task.net, task.words, task.coded, torch.device("cpu"))
+    trained = Trained(task.net, task.words, task.recipe, task.description() | {"step": 0})
+    sentences = coded_sentences(trained, task.coded)
     for beam in (1, 3):
         said = [
-            task.words.decode(caption.tokens) for caption in describer(task.targets["train"], beam)
+            task.words.decode(caption.tokens) for caption in sentences(task.targets["train"], beam)
         ]
         assert said == SAID
-    assert score_descriptions(describer, task.targets["dev"])["bleu4"] > 0
+    assert score_sentences(sentences, task.targets["dev"])["bleu4"] > 0
     assert engine.best
 
 

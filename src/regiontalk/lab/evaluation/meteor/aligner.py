@@ -146,7 +146,8 @@ def _find_candidates(
         for match in here:
             place = table[match, PLACE]
             if _is_free(paths, path, place, table[match, EXTENT]):
-                chunk = _CHUNK if end != _NONE and end != place else 0  # noqa: PLR1714, numba has no `in`
+                is_new = end != _NONE and end != place  # noqa: PLR1714, numba has no `in`
+                chunk = _CHUNK if is_new else 0
                 found = _add(candidates, found, cost + chunk - _gain(table, match), path, match)
                 cost += abs(position - place)
         if not forced:

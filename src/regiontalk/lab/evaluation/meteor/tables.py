@@ -3,12 +3,13 @@
 They come from pycocoevalcap's wheel (`meteor-1.5.jar` and `data/paraphrase-en.gz`) and are
 converted once into a file of arrays in the cache folder, named after the sources' check sums.
 
-Paraphrases are a trie over words. A node is a phrase; nodes 0..V-1 are the single words, and the children
-of a node lie side by side, ordered by their last word:
+Paraphrases are a trie over words. A node is a phrase; nodes 0..V-1 are the single words, and the
+children of a node lie side by side, ordered by their last word:
     first_child  (N + 1)  children of node n are the nodes first_child[n] .. first_child[n + 1] - 1
     last_word    (N - V)  last word of node V + i
-    first_rewrite (N + 1) paraphrases of node n are rewrites[first_rewrite[n] : first_rewrite[n + 1]],
-                          node numbers in the order of the source file, which decides ties in the aligner
+    first_rewrite (N + 1) paraphrases of node n are
+                          rewrites[first_rewrite[n] : first_rewrite[n + 1]], node numbers in the
+                          order of the source file, which decides ties in the aligner
 """
 
 from __future__ import annotations
@@ -160,7 +161,10 @@ class Tables:
 
 
 # WordNet's endings, each with what takes its place
-_ENDINGS = "s: ses:s xes:x zes:z ches:ch shes:sh men:man ies:y es:e es: ed:e ed: ing:e ing: er: est: er:e est:e"
+_ENDINGS = (
+    "s: ses:s xes:x zes:z ches:ch shes:sh men:man ies:y es:e es: ed:e ed: ing:e ing: er: est: "
+    "er:e est:e"
+)
 _DETACHMENT = [rule.split(":") for rule in _ENDINGS.split()]
 
 

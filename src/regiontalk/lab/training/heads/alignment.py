@@ -18,8 +18,8 @@ from regiontalk.lab.codes.store import CodedPhotos
 from regiontalk.lab.data.records import Dataset, Record, epoch_order, evenly_spaced
 from regiontalk.lab.evaluation.ranking import ScoreMatrix, evaluate_ranking
 from regiontalk.lab.nets.alignment import AlignmentNet, Texts, instance_loss
-from regiontalk.lab.training.checkpoints import load_alignment
-from regiontalk.lab.training.heads.alignment_model import score_matrix
+from regiontalk.lab.training.checkpoints import Trained, load_alignment
+from regiontalk.lab.training.heads.evaluation import score_matrix
 from regiontalk.lab.training.heads.fine_tuning import learning_parameters, load_head
 from regiontalk.lab.training.heads.ranking_losses import contrastive_loss, margin_loss
 from regiontalk.lab.training.heads.sentence_encoding import (
@@ -215,10 +215,8 @@ class AlignmentTask(Task):
         records = [record for record in records if record.image in self.coded[0].places]
         if not records:
             return {}
-        with torch.autocast(
-            device.type, torch.bfloat16, enabled=self.recipe.run.precision == "bfloat16"
-        ):
-            return ranking_metrics(score_matrix(net, self.reader, self.coded[0], records, device))
+        trained = Trained(net, self.words, self.recipe, self.description() | {"step": self.step})
+        return ranking_metrics(score_matrix(trained, self.reader, self.coded[0], records, device))
 
 
 def _new_net(

@@ -13,19 +13,16 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from regiontalk import boxes as geometry
 from regiontalk.errors import DataError
 from regiontalk.io.files import read_json_lines, write_json_lines
 from regiontalk.io.typed import to_dataclass
+from regiontalk.lab.codes.sentences import WHOLE_PHOTO, CodedTarget, sentence_inputs
 from regiontalk.lab.codes.store import CodedPhotos
 from regiontalk.lab.data.records import Record
 from regiontalk.language.vocabulary import END, UNKNOWN, Vocabulary
-
-WHOLE_PHOTO = 0  # its row in the codes
 
 
 @dataclass(frozen=True)
@@ -38,12 +35,9 @@ class Snippet:
 
 
 @dataclass(frozen=True)
-class CaptionTarget:
-    """A whole photo or a region of it, and its text."""
+class CaptionTarget(CodedTarget):
+    """A whole photo or a region of it, and its texts."""
 
-    photo: int
-    """Its place among the coded photos."""
-    row: int
     texts: tuple[str, ...] = ()
     weights: tuple[float, ...] = ()
     """Of the texts, in the loss."""
@@ -86,25 +80,12 @@ def stack_codes(
     coded: CodedPhotos, targets: Sequence[CaptionTarget], views: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """What `MultimodalRNN.look` takes: views (S, N, D), regions (S, K, D), places (S, K, 5)."""
-    photos = np.array([target.photo for target in targets])
-    rows = np.array([target.row for target in targets])
-    nested = [coded.codes[photos, rows]]
-    if views > 1:
-        if coded.surroundings is None:
-            raise DataError(
-                "these codes have no surroundings", hint="regiontalk data codes --surroundings"
-            )
-        nested += [coded.surroundings[photos, rows], coded.codes[photos, WHOLE_PHOTO]]
-    boxes = coded.boxes_xyxy[photos]
-    arrays = (
-        np.stack(nested, axis=1),
-        coded.codes[photos],
-        geometry.places(boxes, boxes[:, WHOLE_PHOTO, 2:]),
+    inputs = sentence_inputs(coded, targets, views)
+    return (
+        torch.from_numpy(inputs.views),
+        torch.from_numpy(inputs.codes),
+        torch.from_numpy(inputs.places),
     )
-    codes_of_views, all_codes, places = (
-        torch.from_numpy(array.astype(np.float32)) for array in arrays
-    )
-    return codes_of_views, all_codes, places
 
 
 def known_tokens(text: str, words: Vocabulary) -> list[int]:

@@ -32,7 +32,8 @@ def load_head(
         raise UsageError(f"{checkpoint}: its [net] differs from this recipe's")
     if trained.state["code"] != coded.codes.shape[2]:
         raise UsageError(
-            f"{checkpoint}: it reads codes of {trained.state['code']} numbers, not {coded.codes.shape[2]}"
+            f"{checkpoint}: it reads codes of {trained.state['code']} numbers, not "
+            f"{coded.codes.shape[2]}"
         )
     if recipe.keep_words:
         trained.net.requires_grad_(False)

@@ -21,7 +21,7 @@ from regiontalk.errors import DataError, UsageError
 from regiontalk.lab.codes.store import CodedPhotos
 from regiontalk.lab.data.records import Dataset, epoch_order, evenly_spaced
 from regiontalk.lab.nets.multimodal_rnn import MultimodalRNN, Seen, packed
-from regiontalk.lab.training.checkpoints import load_sentence_net
+from regiontalk.lab.training.checkpoints import Trained, load_sentence_net
 from regiontalk.lab.training.heads.caption_targets import (
     CaptionTarget,
     known_tokens,
@@ -31,8 +31,8 @@ from regiontalk.lab.training.heads.caption_targets import (
     region_targets,
     stack_codes,
 )
+from regiontalk.lab.training.heads.evaluation import coded_sentences, score_sentences
 from regiontalk.lab.training.heads.fine_tuning import learning_parameters, load_head
-from regiontalk.lab.training.heads.sentence_decoding import Describer, score_descriptions
 from regiontalk.lab.training.loader import StepBatch
 from regiontalk.lab.training.optimizers import build_optimizer
 from regiontalk.lab.training.recipe.heads import SentencesDataConfig, SentencesRecipe
@@ -172,8 +172,9 @@ class SentencesTask(Task):
         if not dev:
             return {}
         some = [dev[number] for number in evenly_spaced(len(dev), self.recipe.run.evaluate_photos)]
-        describer = Describer(net, self.words, self.coded, device, self.recipe.prediction)
-        return score_descriptions(describer, some) | {
+        trained = Trained(net, self.words, self.recipe, self.description() | {"step": None})
+        sentences = coded_sentences(trained, self.coded, device)
+        return score_sentences(sentences, some) | {
             "perplexity": self._perplexity(net, some, device)
         }
 

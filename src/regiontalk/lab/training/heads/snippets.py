@@ -20,29 +20,26 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regiontalk.inference import maxsim
-from regiontalk.inference.alignment import place_prior
+from regiontalk.inference.alignment import split_sentence, word_vectors
+from regiontalk.inference.regions import RegionTable
+from regiontalk.lab.codes.sentences import CodedSentences, CodedTarget
 from regiontalk.lab.codes.store import CodedPhotos
 from regiontalk.lab.data.records import Dataset, Record
+from regiontalk.lab.evaluation.alignment import AlignedPhotos
 from regiontalk.lab.nets.alignment import AlignmentNet
-from regiontalk.lab.training.checkpoints import CPU, find_checkpoint
-from regiontalk.lab.training.heads.alignment_model import AlignmentModel
-from regiontalk.lab.training.heads.caption_targets import (
-    CaptionTarget,
-    Snippet,
-    known_tokens,
-    pad_texts,
-    stack_codes,
-)
-from regiontalk.lab.training.heads.sentence_decoding import Describer
+from regiontalk.lab.training.checkpoints import find_checkpoint, load_alignment
+from regiontalk.lab.training.heads.caption_targets import Snippet, known_tokens
+from regiontalk.lab.training.heads.evaluation import open_aligned_photos, open_coded_sentences
 from regiontalk.language.vocabulary import word_set
 
-CANDIDATES = 3  # regions that a segment may go to
-LEAST_WEIGHT = 0.1  # of a region that gets the segment
+MAX_CANDIDATES = 3  # regions that a segment may go to
+MIN_WEIGHT = 0.1  # of a region that gets the segment
 
 # Words that are cut off at either end of a snippet, so that "with a dog in the" is "a dog".
 LOOSE_ENDS = word_set(
-    """is are was were and or but while as that which who by for from in on at of to with into onto over through near
-    around along its his her their there be being has have having up down out off it"""
+    """is are was were and or but while as that which who by for from in on at of to with into onto
+    over through near around along its his her their there be being has have having up down out off
+    it"""
 )
 ARTICLES = frozenset({"a", "an", "the"})
 
@@ -51,87 +48,79 @@ class Segment(NamedTuple):
     """A run of words and how well each region fits it."""
 
     words: tuple[str, ...]
-    start: int
-    end: int
-    """Its first word in the sentence and the one after its last, loose ends included."""
+    """Without loose ends, so that there may be none."""
     row: int
     """The region that the MRF chose."""
     fits: NDArray[np.float64]
-    """(R,) the mean over its words."""
+    """(R,) the mean over its words, loose ends included."""
+    vectors: NDArray[np.float32]
+    """(W, h) of its words, loose ends included."""
 
 
 @dataclass(frozen=True)
 class Snippets:
     """Snippets by an alignment net; a larger `beta` makes longer ones."""
 
-    aligner: AlignmentModel
+    photos: AlignedPhotos
     beta: float
-    place_weight: float = 0.0
-    """Of the logarithm of a region's score, which is added to its fits: words prefer regions with a
-    high score."""
 
-    def hard(
-        self, coded: CodedPhotos, records: Iterable[Record]
-    ) -> Iterator[tuple[str, list[Snippet]]]:
+    def hard(self, records: Iterable[Record]) -> Iterator[tuple[str, list[Snippet]]]:
         """Every segment as a snippet of the region that the MRF chose."""
-        for record, _, segments in self._photos(coded, records):
-            yield record.image, [Snippet(one.row, " ".join(one.words)) for one in segments]
+        for record, segments in self._segments_of(records):
+            yield (
+                record.image,
+                [Snippet(segment.row, " ".join(segment.words)) for segment in segments],
+            )
 
     def soft(
-        self, coded: CodedPhotos, records: Iterable[Record], describer: Describer
+        self, records: Iterable[Record], sentences: CodedSentences, scale: float
     ) -> Iterator[tuple[str, list[Snippet]]]:
-        """Every segment as a snippet of its most likely regions, weighted by both nets together."""
-        scale = float(fit_scale(self.aligner.net))
-        for record, place, segments in self._photos(coded, records):
-            said = [
-                (" ".join(one.words), np.argsort(-one.fits)[:CANDIDATES].tolist(), one.fits)
-                for one in segments
-            ]
-            likelihoods = iter(
-                _likelihoods(
-                    describer, place, [(text, row) for text, rows, _ in said for row in rows]
-                )
-            )
-            found = []
-            for text, rows, fits in said:
-                totals = scale * fits[rows] + [next(likelihoods) for _ in rows]
+        """Every segment as a snippet of its most likely regions, weighted by both nets together.
+        `scale`: what fits are multiplied by in a softmax over regions."""
+        for record, segments in self._segments_of(records):
+            (photo,) = sentences.coded.find([record], sentences.file).tolist()
+            snippets = []
+            for segment in segments:
+                rows = np.argsort(-segment.fits)[:MAX_CANDIDATES].tolist()
+                text = " ".join(segment.words)
+                tokens = known_tokens(text, sentences.head.words)
+                targets = [CodedTarget(photo, row) for row in rows]
+                likelihoods = sentences.log_probabilities(targets, [tokens] * len(rows))
+                totals = scale * segment.fits[rows] + likelihoods
                 weights = np.exp(totals - totals.max())
-                pairs = zip(rows, (weights / weights.sum()).tolist(), strict=True)
-                found += [
-                    Snippet(row, text, weight) for row, weight in pairs if weight >= LEAST_WEIGHT
+                shares = (weights / weights.sum()).tolist()
+                snippets += [
+                    Snippet(row, text, share)
+                    for row, share in zip(rows, shares, strict=True)
+                    if share >= MIN_WEIGHT
                 ]
-            yield record.image, found
+            yield record.image, snippets
 
-    def _photos(
-        self, coded: CodedPhotos, records: Iterable[Record]
-    ) -> Iterator[tuple[Record, int, list[Segment]]]:
-        told = [record for record in records if record.sentences]
-        for record, place in zip(told, coded.find(told, "codes").tolist(), strict=True):
-            vectors = self.aligner.regions(coded, place)
-            scores = coded.scores[place, : len(vectors)]
-            found = [
-                one
-                for sentence in record.sentences
-                for one in self.segments(sentence, vectors, scores)
-            ]
-            yield record, place, [one for one in found if one.words]
+    def _segments_of(self, records: Iterable[Record]) -> Iterator[tuple[Record, list[Segment]]]:
+        for record in records:
+            if not record.sentences:
+                continue
+            regions = self.photos.regions(record)
+            segments: list[Segment] = []
+            for sentence in record.sentences:
+                segments += self.segments(sentence, regions)
+            yield record, [segment for segment in segments if segment.words]
 
-    def segments(
-        self, sentence: str, vectors: NDArray[np.float32], scores: NDArray[np.float32]
-    ) -> Iterator[Segment]:
-        """The segments of a sentence over regions with vectors (R, h) and scores (R,), without
-        loose ends, so that some have no words."""
-        words = self.aligner.reader.split(sentence)
-        if not words:
+    def segments(self, sentence: str, regions: RegionTable) -> Iterator[Segment]:
+        """The segments of a sentence over a photo's regions."""
+        head = self.photos.head
+        read = split_sentence(sentence, head.words)
+        if not read.tokens:
             return
-        fits = maxsim.similarities(vectors[None], self.aligner.words(sentence))[0].T + place_prior(
-            scores, self.place_weight
-        )
-        chosen = maxsim.align_words(fits, self.beta)
+        evidence = head.gather(read, regions)
+        places = list(read.places)
+        fits = evidence.unary(head.settings)[places]
+        chosen = evidence.align(head.settings, self.beta)[places]
+        vectors = word_vectors(head.runtime, read.tokens)
         for start, end in maxsim.segments(chosen):
-            kept = without_loose_ends(words[start:end])
+            words = without_loose_ends(read.words[start:end])
             row = int(chosen[start])
-            yield Segment(kept, start, end, row, fits[start:end].mean(axis=0))
+            yield Segment(words, row, fits[start:end].mean(axis=0), vectors[start:end])
 
 
 def fit_scale(net: AlignmentNet) -> Tensor:
@@ -150,10 +139,12 @@ def find_snippets(
 ) -> Iterator[tuple[str, list[Snippet]]]:
     """The snippets of every photo that has sentences, by the best checkpoints of the runs."""
     coded = CodedPhotos.load(codes)
-    finder = Snippets(AlignmentModel.load(alignment, coded), beta, place_weight)
+    finder = Snippets(open_aligned_photos(alignment, coded, place_weight), beta)
     if sentence_net is None:
-        return finder.hard(coded, records)
-    return finder.soft(coded, records, Describer.load(find_checkpoint(sentence_net), codes, CPU))
+        return finder.hard(records)
+    scale = float(fit_scale(load_alignment(find_checkpoint(alignment)).net))
+    sentences = open_coded_sentences(find_checkpoint(sentence_net), codes)
+    return finder.soft(records, sentences, scale)
 
 
 def without_loose_ends(words: Sequence[str]) -> tuple[str, ...]:
@@ -164,20 +155,3 @@ def without_loose_ends(words: Sequence[str]) -> tuple[str, ...]:
     while kept and kept[-1] in LOOSE_ENDS | ARTICLES:
         kept.pop()
     return tuple(kept)
-
-
-@torch.inference_mode()
-def _likelihoods(
-    describer: Describer, photo: int, said: Sequence[tuple[str, int]]
-) -> NDArray[np.float64]:
-    """log p(text | region) of every text and row, (N,)."""
-    if not said:
-        return np.zeros(0)
-    tokens = [known_tokens(text, describer.words) for text, _ in said]
-    order = sorted(range(len(said)), key=lambda number: -len(tokens[number]))
-    fed, words, lengths = pad_texts([tokens[number] for number in order], describer.words.start())
-    targets = [CaptionTarget(photo, said[number][1]) for number in order]
-    seen = describer.net.look(*stack_codes(describer.coded, targets, describer.net.config.views))
-    in_order = np.empty(len(said))
-    in_order[order] = describer.net.text_logprobs(seen, fed, words, lengths).numpy()
-    return in_order

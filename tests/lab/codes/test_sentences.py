@@ -1,4 +1,4 @@
-"""Sentences of a data set by a checkpoint, from codes."""
+"""Sentences of coded photos and regions by a checkpoint."""
 
 from __future__ import annotations
 
@@ -6,20 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 
 from regiontalk.errors import ModelError
+from regiontalk.lab.codes.sentences import CodedSentences, CodedTarget
 from regiontalk.lab.codes.store import CodedPhotos
 from regiontalk.lab.data.records import Dataset
 from regiontalk.lab.training.checkpoints import find_checkpoint
-from regiontalk.lab.training.heads.caption_targets import CaptionTarget
-from regiontalk.lab.training.heads.sentence_decoding import Describer
-
-CPU = torch.device("cpu")
+from regiontalk.lab.training.heads.evaluation import open_coded_sentences
 
 
-def load(sentences_run: Path, codes: Path) -> Describer:
-    return Describer.load(find_checkpoint(sentences_run / "run"), codes, CPU)
+def load(sentences_run: Path, codes: Path) -> CodedSentences:
+    return open_coded_sentences(find_checkpoint(sentences_run / "run"), codes)
 
 
 def test_photos_get_their_own_sentences(sentences_run: Path, untrained_run: Path) -> None:
@@ -28,8 +25,8 @@ def test_photos_get_their_own_sentences(sentences_run: Path, untrained_run: Path
     found = list(teller.photos(records, 1))
     assert [one.path for one in found] == [record.image for record in records]
     for record, one in zip(records, found, strict=True):
-        (said,) = teller([CaptionTarget(teller.coded.places[record.image], 0)], 1)
-        assert one.sentence == teller.words.decode(said.tokens)
+        (said,) = teller([CodedTarget(teller.coded.places[record.image], 0)], 1)
+        assert one.sentence == teller.head.words.decode(said.tokens)
     assert len({one.sentence for one in found}) > 1
 
 
@@ -41,8 +38,8 @@ def test_boxes_get_their_own_sentences(sentences_run: Path, untrained_run: Path)
             pytest.approx(one.xyxy) for one in record.regions
         ]
         place = teller.coded.places[record.image]
-        said = teller([CaptionTarget(place, row) for row in range(1, len(record.regions) + 1)], 1)
-        expected = [teller.words.decode(one.tokens) for one in said]
+        said = teller([CodedTarget(place, row) for row in range(1, len(record.regions) + 1)], 1)
+        expected = [teller.head.words.decode(one.tokens) for one in said]
         assert [region.caption for region in photo.regions] == expected
 
 
