@@ -125,7 +125,9 @@ def _check_jpeg(file: IO[bytes], _: Limits) -> None:
             or marker == 0xC8
         ):
             continue  # it has no content
-        start, length, content = file.tell(), int.from_bytes(file.read(2), "big"), file.read(6)
+        start = file.tell()
+        length = int.from_bytes(file.read(2), "big")
+        content = file.read(6)
         file.seek(start + max(2, length))
         if marker == 0xDA:
             scans += 1
@@ -160,12 +162,16 @@ def _next_marker(file: IO[bytes]) -> int | None:
 
 
 def _check_png(file: IO[bytes], _: Limits) -> None:
-    place, pixels, metadata, metadata_bytes = 8, 0, 0, 0
+    place = 8
+    pixels = 0
+    metadata = 0
+    metadata_bytes = 0
     most_packed = 0.0
     packed = 0
     while True:
         file.seek(place)
-        length, name = int.from_bytes(file.read(4), "big"), file.read(4)
+        length = int.from_bytes(file.read(4), "big")
+        name = file.read(4)
         if len(name) < 4 or name == b"IEND":
             return
         if name in (b"IDAT", b"fdAT", b"fcTL"):
@@ -202,10 +208,13 @@ def _check_webp(file: IO[bytes], limits: Limits) -> None:
     if size := webp_size(header):  # libwebp allocates the canvas as it opens the file
         allowed = limits.megapixels * (ANIMATED_SHARE if is_animated_webp(header) else 1.0)
         check_pixels(size, replace(limits, megapixels=allowed))
-    place, frames, metadata = 12, 0, 0
+    place = 12
+    frames = 0
+    metadata = 0
     while True:
         file.seek(place)
-        name, length = file.read(4), int.from_bytes(file.read(4), "little")
+        name = file.read(4)
+        length = int.from_bytes(file.read(4), "little")
         if len(name) < 4:
             return
         if name == b"ANMF":
@@ -275,7 +284,10 @@ class _Tiff:
     """The directories of a TIFF (TIFF 6.0, section 2) or BigTIFF, whose counts and offsets have
     eight bytes."""
 
-    WIDTH, HEIGHT, TILE_WIDTH, TILE_HEIGHT = 256, 257, 322, 323
+    WIDTH = 256
+    HEIGHT = 257
+    TILE_WIDTH = 322
+    TILE_HEIGHT = 323
     SIZES = (WIDTH, HEIGHT, TILE_WIDTH, TILE_HEIGHT)
     DIRECTORIES = (
         34665,
@@ -339,7 +351,9 @@ def _check_tiff(file: IO[bytes], _: Limits) -> None:
             raise ImageError("a broken photo: its pages go round in a circle")
         pages.add(page)
         _at_most(len(pages), MOST_FRAMES, "frames")
-    directories, numbers, blobs = [tiff.first], 0, 0
+    directories = [tiff.first]
+    numbers = 0
+    blobs = 0
     found: dict[int, int] = {}
     for start in directories:  # the list grows in the loop
         for tag, kind, count, value in tiff.tags(start):
@@ -360,10 +374,13 @@ def _check_tiff(file: IO[bytes], _: Limits) -> None:
 def _check_boxes(file: IO[bytes], limits: Limits) -> None:
     """The boxes of an AVIF or HEIF file (ISO/IEC 14496-12, section 4.2): those with metadata must
     be small, and the size that they give must be true."""
-    place, boxes, end = 0, 0, file.seek(0, os.SEEK_END)
+    place = 0
+    boxes = 0
+    end = file.seek(0, os.SEEK_END)
     while place < end:
         file.seek(place)
-        length, name = int.from_bytes(file.read(4), "big"), file.read(4)
+        length = int.from_bytes(file.read(4), "big")
+        name = file.read(4)
         if length == 1:
             length = int.from_bytes(file.read(8), "big")
         length = length if length >= 8 else end - place  # 0: to the end of the file

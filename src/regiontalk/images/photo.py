@@ -391,7 +391,8 @@ def _draft(image: Image.Image, size: tuple[int, int]) -> int:
 def _upright_srgb(image: Image.Image, ours: bool, long_side: int | None) -> Opened:
     """Upright sRGB: at full size, or if it is much larger than `long_side`, at least twice that."""
     width, height = image.size
-    reduction, pixels = (1, 1), width * height
+    reduction = (1, 1)
+    pixels = width * height
     if long_side is not None:
         least_width, least_height = (
             _REDUCING_GAP * side for side in resized_size(width, height, long_side)
@@ -451,7 +452,9 @@ class _Decoding:
     room."""
 
     def __init__(self, pixels: int) -> None:
-        self._pixels, self._taken, self._changed = pixels, 0, threading.Condition()
+        self._pixels = pixels
+        self._taken = 0
+        self._changed = threading.Condition()
 
     @contextmanager
     def take(self, pixels: int) -> Iterator[None]:

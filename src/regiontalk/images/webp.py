@@ -31,7 +31,8 @@ def _decode(image: Image.Image) -> Image.Image | None:
     data = file.read()
     stride = 4 * image.width
     pixels = bytearray(stride * image.height)
-    into, size = (ctypes.c_char * len(pixels)).from_buffer(pixels), ctypes.c_size_t
+    into = (ctypes.c_char * len(pixels)).from_buffer(pixels)
+    size = ctypes.c_size_t
     if not decode(data, size(len(data)), into, size(len(pixels)), stride):
         return None
     mode = "RGBA" if image.mode == "RGBA" else "RGBX"

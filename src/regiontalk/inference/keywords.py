@@ -50,7 +50,8 @@ def _tags_of(region: Region, everyday: str | None) -> Iterator[Tag]:
         if noun:
             yield Tag(noun, kinds_of(noun))
         return
-    noun_classes, name_classes = _classes_of(noun), _classes_of(everyday)
+    noun_classes = _classes_of(noun)
+    name_classes = _classes_of(everyday)
     are_same = not noun_classes.isdisjoint(name_classes)
     if noun and (are_same or not noun_classes or not name_classes):
         yield Tag(noun, kinds_of(noun))

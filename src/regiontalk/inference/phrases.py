@@ -77,7 +77,8 @@ def read_phrases(runtime: Runtime, texts: Sequence[str], as_typed: bool = False)
 
 def read_aligned(runtime: Runtime, texts: Sequence[str], as_typed: bool = False) -> list[Phrase]:
     """For `search`, which knows the words of the alignment head alone: the phrases of a query."""
-    vocabulary, room = runtime.head(HEAD).words, query_words.MAX_WORDS
+    vocabulary = runtime.head(HEAD).words
+    room = query_words.MAX_WORDS
     phrases = []
     for text in texts:
         read = query_words.read_phrase(text, [vocabulary], as_typed, room)

@@ -209,7 +209,8 @@ class SentenceHead:
     ) -> NDArray[np.float64]:
         """(P, W) log-probability of each word after those before it, for photos with scenes (P, S)
         of `regions` regions."""
-        tokens, state = self.words.encode(words), self._state(scenes, regions)
+        tokens = self.words.encode(words)
+        state = self._state(scenes, regions)
         found = np.zeros((len(scenes), len(tokens)))
         for column, before in enumerate((self.words.start(), *tokens[:-1])[: len(tokens)]):
             logprobs, state = self._step(np.full(len(scenes), before), state)

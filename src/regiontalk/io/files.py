@@ -365,9 +365,11 @@ def read_file(path: Path, largest: int = LARGEST_FILE) -> bytes:
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, numbered from 1; a `.gz` file is decompressed."""
     with _unpacked(path) as file:
-        number, left = 0, max(LARGEST_FILE, path.stat().st_size * MOST_UNPACKED)
+        number = 0
+        left = max(LARGEST_FILE, path.stat().st_size * MOST_UNPACKED)
         while line := file.readline(LONGEST_LINE + 1):
-            number, left = number + 1, left - len(line)
+            number = number + 1
+            left = left - len(line)
             if len(line) > LONGEST_LINE:
                 raise DataError(f"{path}, line {number}: longer than {LONGEST_LINE >> 20} MiB")
             if left < 0:

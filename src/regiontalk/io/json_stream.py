@@ -156,5 +156,6 @@ class _Window:
             self._ended = True
             return False
         self._passed += self.at
-        self.text, self.at = self.text[self.at :] + more, 0
+        self.text = self.text[self.at :] + more
+        self.at = 0
         return True

@@ -66,7 +66,8 @@ class _Wrong(Exception):
 @functools.cache
 def _reader(hint: Any) -> Callable[[Any], Any]:
     """A function that turns a plain value into one of a type, or raises `_Wrong`."""
-    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    origin = typing.get_origin(hint)
+    parts = typing.get_args(hint)
     if hint is Any:
         return lambda value: value
     if hint is float:

@@ -325,7 +325,8 @@ class _Reader:
             for other, has in self._typed.get(length, ()):
                 if (letters ^ has).bit_count() > 2 * most:
                     continue
-                distance, starts_otherwise = typing_distance(word, other, most), word[0] != other[0]
+                distance = typing_distance(word, other, most)
+                starts_otherwise = word[0] != other[0]
                 if distance + starts_otherwise <= 2 and distance <= most:
                     number = self._numbers.get(other, len(self._numbers))
                     found = (distance, starts_otherwise, number, other)
@@ -337,9 +338,12 @@ class _Reader:
     def _foreign_language(self, pieces: Sequence[_Piece]) -> str:
         """The language of a phrase that is probably not English."""
         counts: dict[str, int] = {}
-        others, sure, english = 0, 0, 0
+        others = 0
+        sure = 0
+        english = 0
         for piece in pieces:
-            text, plain = _bare(piece.text).lower(), _plain(piece.text)
+            text = _bare(piece.text).lower()
+            plain = _plain(piece.text)
             languages = foreign_words().get(text, ())
             is_english = bool(plain) and self._is_english(plain)
             for language in languages:
@@ -380,7 +384,9 @@ def typing_distance(word: str, other: str, most: int) -> int:
     before: list[int] = []
     row = list(range(len(other) + 1))
     for place, letter in enumerate(word, start=1):
-        earlier, before, row = before, row, [place]
+        earlier = before
+        before = row
+        row = [place]
         for column, wanted in enumerate(other, start=1):
             cost = min(
                 before[column] + 1, row[column - 1] + 1, before[column - 1] + (letter != wanted)

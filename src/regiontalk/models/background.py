@@ -27,7 +27,8 @@ MIN_REGIONS = 20
 MAX_REGIONS = 20_000
 LARGEST_BACKGROUND = 1 << 27  # bytes
 LARGEST_INTEGER = 127
-CODES, VECTORS = "codes", "vectors"
+CODES = "codes"
+VECTORS = "vectors"
 _ARRAYS = {
     "mean": (np.float32, 1),
     "axes": (np.int8, 2),

@@ -24,7 +24,9 @@ class OnnxGraphs:
     def __init__(
         self, folder: Path, graphs: Mapping[str, bytes], threads: int | None = None
     ) -> None:
-        self._folder, self._graphs, self._threads = folder, graphs, _threads(threads)
+        self._folder = folder
+        self._graphs = graphs
+        self._threads = _threads(threads)
         self._sessions: dict[str, Any] = {}
 
     def open(self, name: str) -> Any:

@@ -58,7 +58,8 @@ class Ranking:
             raise UsageError(
                 "made for other features than this program's", hint="regiontalk fit fits a new one"
             )
-        hidden, width = len(self.biases), len(RANKING_FEATURES)
+        hidden = len(self.biases)
+        width = len(RANKING_FEATURES)
         whole = all(isinstance(row, tuple) and len(row) == width for row in self.weights)
         if not whole or not hidden or {len(self.weights), len(self.outputs)} != {hidden}:
             raise UsageError(

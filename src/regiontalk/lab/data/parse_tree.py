@@ -44,7 +44,8 @@ class Tree:
         below = list(self.children[place])
         while below:
             child = below.pop()
-            left, right = min(left, child), max(right, child)
+            left = min(left, child)
+            right = max(right, child)
             below += self.children[child]
         return left, right
 

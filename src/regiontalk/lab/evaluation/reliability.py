@@ -129,7 +129,8 @@ def summary(judged: Judged, scores: Scores, threshold: float = 0.5) -> dict[str,
 
 def draw_reliability(diagrams: Mapping[str, Sequence[Bin]]) -> str:
     """Diagrams side by side, as one SVG; the area of a dot shows how many regions it stands for."""
-    width, height = len(diagrams) * (SIDE + GAP) + GAP, SIDE + 2 * GAP
+    width = len(diagrams) * (SIDE + GAP) + GAP
+    height = SIDE + 2 * GAP
     drawn = [
         f'<g transform="translate({GAP + place * (SIDE + GAP)} {GAP})">{_diagram(title, bins)}</g>'
         for place, (title, bins) in enumerate(diagrams.items())

@@ -116,7 +116,9 @@ def _measure_once(
 def _teach(z: Words, space: Space, weights: Weights, count: int, seed: int) -> _Trial:
     """Teaches every word with `count` of its examples."""
     random = np.random.default_rng([seed, count])
-    taught, held_back, numbers = list[TaughtWord](), list[Floats](), list[int]()
+    taught = list[TaughtWord]()
+    held_back = list[Floats]()
+    numbers = list[int]()
     for number, (word, places) in enumerate(z.items()):
         order = random.permutation(len(places))
         taught.append(TaughtWord(word, places[order[:count]], places[:0]))

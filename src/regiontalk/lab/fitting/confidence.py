@@ -134,7 +134,8 @@ def fit(photos: Sequence[JudgedCaptions], limits: Confidence = UNFITTED) -> Conf
             f"of {len(right)} captions {'all are' if right.any() else 'none is'} right: nothing "
             "to learn"
         )
-    mean, std = values.mean(axis=0), values.std(axis=0)
+    mean = values.mean(axis=0)
+    std = values.std(axis=0)
     std[std == 0] = 1
     *weights, bias = _regression((values - mean) / std, right)
     weights = weights / std
@@ -180,7 +181,8 @@ def fit_and_check(
     photos = list(itertools.chain(*datasets))
     ends = itertools.accumulate(map(len, datasets))
     parts = [slice(end - len(own), end) for own, end in zip(datasets, ends, strict=True)]
-    limits, sure = UNFITTED, _of_others(photos, UNFITTED)
+    limits = UNFITTED
+    sure = _of_others(photos, UNFITTED)
     for _ in range(ROUNDS):
         limits = replace(limits, longer=_longer(photos, sure, limits))
         said = [what_is_said(photos[part], sure[part], limits) for part in parts]

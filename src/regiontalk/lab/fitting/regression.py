@@ -52,12 +52,14 @@ def padded(
 ) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
     """Of N choices with features (R, K) and which of them are right (R,): features (N, R, K), which
     rows are used (N, R), and which of those are right (N, R)."""
-    most, columns = max(len(right) for _, right in pairs), pairs[0][0].shape[1]
+    most = max(len(right) for _, right in pairs)
+    columns = pairs[0][0].shape[1]
     features = np.zeros((len(pairs), most, columns))
     used = np.zeros((len(pairs), most), dtype=bool)
     rights = np.zeros_like(used)
     for number, (rows, right) in enumerate(pairs):
-        features[number, : len(right)], used[number, : len(right)] = rows, True
+        features[number, : len(right)] = rows
+        used[number, : len(right)] = True
         rights[number, : len(right)] = right
     return features, used, rights
 

@@ -314,7 +314,8 @@ class Suppression:
         falling = -np.arange(ranked_xyxy.shape[1], dtype=np.float64)
         for n, photo in enumerate(ranked_xyxy.numpy()):
             kept = torch.from_numpy(boxes.nms(photo, falling, self.threshold, self.limit))
-            places[n, : len(kept)], counts[n] = kept, len(kept)
+            places[n, : len(kept)] = kept
+            counts[n] = len(kept)
         return places, counts
 
     def in_rounds(self, ranked_xyxy: Tensor) -> tuple[Tensor, Tensor]:

@@ -56,9 +56,12 @@ class Block(nn.Module):
     def __init__(self, skip: float) -> None:
         super().__init__()
         self.skip = skip
-        self.norm1, self.norm2 = nn.LayerNorm(WIDTH, eps=1e-6), nn.LayerNorm(WIDTH, eps=1e-6)
-        self.attn, self.mlp = Attention(), MLP()
-        self.scale1, self.scale2 = nn.Parameter(torch.ones(WIDTH)), nn.Parameter(torch.ones(WIDTH))
+        self.norm1 = nn.LayerNorm(WIDTH, eps=1e-6)
+        self.norm2 = nn.LayerNorm(WIDTH, eps=1e-6)
+        self.attn = Attention()
+        self.mlp = MLP()
+        self.scale1 = nn.Parameter(torch.ones(WIDTH))
+        self.scale2 = nn.Parameter(torch.ones(WIDTH))
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         x = x + skip_photos(self.scale1 * self.attn(self.norm1(x), mask), self.skip, self.training)

@@ -167,9 +167,9 @@ def _vgg_names(state: Mapping[str, Any]) -> dict[str, Tensor]:
 def _lite_names(state: Mapping[str, Tensor], backbone: EfficientNetLite) -> dict[str, Tensor]:
     """The packages' flat list of blocks -> our stages."""
     places = []
-    for number, stage in enumerate(backbone.stages):
-        blocks = range(len(stage))  # type: ignore[arg-type]
-        places += [(number, block) for block in blocks]
+    for stage_number, blocks in enumerate(backbone.stages):
+        count = len(blocks)  # type: ignore[arg-type]
+        places += [(stage_number, block) for block in range(count)]
     named: dict[str, Tensor] = {}
     for key, value in state.items():
         if key.startswith("_blocks."):

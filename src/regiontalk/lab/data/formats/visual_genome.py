@@ -37,7 +37,8 @@ from regiontalk.lab.data.records import Record, TrueRegion
 from regiontalk.language.vocabulary import LONGEST_PHRASE, clean_densecap
 from regiontalk.results import ImageRegions
 
-REGIONS, IMAGES = "region_descriptions.json", "image_data.json"
+REGIONS = "region_descriptions.json"
+IMAGES = "image_data.json"
 
 
 class _Photo(NamedTuple):

@@ -167,8 +167,10 @@ def _put_keywords(
 ) -> None:
     """Replaces the keywords that we wrote before, which the property `record_name` lists; those of
     other programs are kept."""
-    description, record = _holder(root, name), _holder(root, record_name)
-    existing, before = _items(description, name), _items(record, record_name)
+    description = _holder(root, name)
+    record = _holder(root, record_name)
+    existing = _items(description, name)
+    before = _items(record, record_name)
     theirs = [word for word in existing if word not in before]
     deleted = [] if force else [word for word in before if word not in existing]
     taken = {word.casefold() for word in (*theirs, *deleted)}

@@ -35,7 +35,9 @@ from regiontalk.lab.data.formats.sources import (
 from regiontalk.lab.data.records import Record, TrueRegion
 from regiontalk.results import BoxXYXY, ImageRegions
 
-LABELS, IMAGES, PREDICTIONS = "labels", "images", "predictions"
+LABELS = "labels"
+IMAGES = "images"
+PREDICTIONS = "predictions"
 NAMES = ("data.yaml", "dataset.yaml", "classes.txt", "obj.names")
 # A class in YAML: its number or a dash, then its name in either kind of quotes or bare, in a list
 # or a line each.

@@ -23,9 +23,12 @@ class Lexicon:
         self._stem: Callable[[str], str] = EnglishStemmer().stemWord
         self._tables = tables
         self._numbers: dict[str, int] = {}
-        self._keys, self._stem_keys, self._nodes = array("q"), array("q"), array("q")
+        self._keys = array("q")
+        self._stem_keys = array("q")
+        self._nodes = array("q")
         self._is_function_word = array("b")
-        self._synsets, self._first_synset = array("q"), array("q", [0])
+        self._synsets = array("q")
+        self._first_synset = array("q", [0])
         self._known: Words | None = None
 
     def sentences(self, texts: Sequence[str]) -> Sentences:
