@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, TypedDict, TypeGuard, TypeVar, cast, overload
 
 import numpy as np
@@ -383,7 +384,7 @@ class Model:
         """The words that it knows in queries, the most frequent ones first. Their singulars and
         plurals, and many synonyms, are understood too."""
         heads = [self.runtime.head(HEAD).words] if HEAD in self.runtime.heads else []
-        every = (word for vocabulary in (*heads, self.runtime.words) for word in vocabulary.words)
+        every = chain.from_iterable(vocabulary.words for vocabulary in (*heads, self.runtime.words))
         return tuple(dict.fromkeys(every))
 
     def candidates(self, look: Look, count: int = finder.MAX_REGIONS) -> RegionTable:

@@ -8,6 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, overload
 
 from regiontalk.errors import MissingExtra, RegionTalkError
@@ -547,7 +548,7 @@ class Tag:
 
 def keywords_of(tags: Iterable[Tag]) -> list[str]:
     """Every word of the tags once, wider words first: what programs without a hierarchy list."""
-    return list(dict.fromkeys(word for tag in tags for word in (*tag.kinds, tag.word)))
+    return list(dict.fromkeys(chain.from_iterable((*tag.kinds, tag.word) for tag in tags)))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from regiontalk.language.head_nouns import head_noun, kinds_of
 from regiontalk.language.object_names import object_names
@@ -30,7 +31,7 @@ def choose_tags(
     for region in filter(shown.is_sure, regions):
         for tag in _tags_of(region, everyday.get(region.name or "")):
             by_word.setdefault(tag.word, tag)
-    wider = {kind for tag in by_word.values() for kind in tag.kinds}
+    wider = set(chain.from_iterable(tag.kinds for tag in by_word.values()))
     return tuple(tag for tag in by_word.values() if tag.word not in wider)
 
 

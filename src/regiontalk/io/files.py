@@ -17,6 +17,7 @@ import tomllib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -455,7 +456,8 @@ def _check_depth(value: Any) -> None:
     level = [value]
     for _ in range(DEEPEST + 1):
         inside = (one.values() if type(one) is dict else one for one in level)
-        level = [part for parts in inside for part in parts if type(part) in (dict, list)]
+        parts = chain.from_iterable(inside)
+        level = [part for part in parts if type(part) in (dict, list)]
     if level:
         raise ValueError(TOO_DEEP)
 

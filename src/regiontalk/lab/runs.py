@@ -188,9 +188,10 @@ def measured_models(record: Mapping[str, Any]) -> list[Values]:
         for one in record["inputs"]
         if one["role"] == "predictions" and "record" in one
     ]
-    return [
-        one for values in (record, *made_by) for one in values["inputs"] if one["role"] == "model"
-    ]
+    inputs = [*record["inputs"]]
+    for maker in made_by:
+        inputs += maker["inputs"]
+    return [one for one in inputs if one["role"] == "model"]
 
 
 def chain(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

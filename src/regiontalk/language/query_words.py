@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import chain
 from typing import NamedTuple
 
 from regiontalk.language.object_names import singulars
@@ -294,7 +295,7 @@ class _Reader:
         """The first word, or words, that the table has for a word in the singular or plural, and
         that is known better; empty if there is none."""
         own = min(self._numbers.get(word, MAX_RARE), MAX_RARE)
-        for other in (other for form in singulars(word) for other in table.get(form, ())):
+        for other in chain.from_iterable(table.get(form, ()) for form in singulars(word)):
             numbers = [self._numbers.get(part, MAX_RARE) for part in other.split()]
             if max(numbers) < own:
                 return other

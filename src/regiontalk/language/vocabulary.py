@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from regiontalk.errors import ModelError, UsageError, check_range
@@ -167,7 +168,7 @@ class Vocabulary:
         """The words that occur at least `smallest_count` times (default: the paper's), most
         frequent first."""
         clean = CLEANING[cleaning]
-        counts = Counter(word for text in texts for word in clean(text) or ())
+        counts = Counter(chain.from_iterable(clean(text) or () for text in texts))
         at_least = SMALLEST_COUNT[cleaning] if smallest_count is None else smallest_count
         kept = [word for word, count in counts.items() if count >= at_least]
         kept.sort(key=lambda word: (-counts[word], word))

@@ -10,6 +10,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -88,7 +89,7 @@ def _make_missing(
         look = photos.look(dataset[number], origin.on_truths, origin.size)
         return photos.model.codes(look, origin.surroundings)
 
-    numbers = [number for share in missing.values() for number in share]
+    numbers = list(chain.from_iterable(missing.values()))
     coded = in_order(compute, numbers, workers)
     for path, share in missing.items():
         arrays = []

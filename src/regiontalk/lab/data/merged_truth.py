@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class TruthImage:
     @cached_property
     def bag(self) -> tuple[str, ...]:
         """Every different reference of the image, wherever it stands (DenseCap section 4.1)."""
-        return tuple(dict.fromkeys(one for more in self.references for one in more))
+        return tuple(dict.fromkeys(chain.from_iterable(self.references)))
 
 
 def truth_of(record: Record, plus_one: bool = True, drop_invalid: bool = False) -> TruthImage:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def merge_regions(record: Record, threshold: float = 0.7, plus_one: bool = False
 
 def _merge(regions: Sequence[TrueRegion]) -> TrueRegion:
     x0, y0, x1, y1 = np.mean([region.xyxy for region in regions], axis=0).tolist()
-    phrases = tuple(phrase for region in regions for phrase in region.phrases or (region.phrase,))
+    phrases = tuple(chain.from_iterable(region.phrases or (region.phrase,) for region in regions))
     types = {region.type for region in regions}
     return TrueRegion(
         (x0, y0, x1, y1),

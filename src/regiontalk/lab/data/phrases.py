@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,7 @@ def _parsed(
     rest = iter(records)
     while some := list(islice(rest, RECORDS_AT_ONCE)):
         sentences = [sentences_of(record) if record.split in splits else [] for record in some]
-        trees = parser([sentence for own in sentences for sentence in own])
+        trees = parser(list(chain.from_iterable(sentences)))
         for record, own in zip(some, sentences, strict=True):
             yield record, [next(trees) for _ in own]
 
@@ -163,10 +163,10 @@ def _by_objects(record: Record, trees: Sequence[Tree]) -> Iterator[TrueRegion]:
         label for mentions in sentences for one in mentions if one.several for label in one.labels
     }
     for mentions in sentences:
-        counts = Counter(label for one in mentions for label in one.labels)
+        counts = Counter(chain.from_iterable(one.labels for one in mentions))
         for one in mentions:
             if several.isdisjoint(one.labels) and all(counts[label] == 1 for label in one.labels):
-                meant = _the_one([region for label in one.labels for region in objects[label]])
+                meant = _the_one(list(chain.from_iterable(objects[label] for label in one.labels)))
                 if meant is not None:
                     more = {"object": meant.phrase}
                     yield from (

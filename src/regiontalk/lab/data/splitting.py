@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -55,7 +56,8 @@ def split_dataset(
 
     `over`: the data set that the held-out photos are chosen from, where `folder` is a part of it.
     """
-    excluded = frozenset(photo_id(record) for other in exclude for record in stream_records(other))
+    records = chain.from_iterable(stream_records(other) for other in exclude)
+    excluded = frozenset(photo_id(record) for record in records)
     splits = held_out(stream_records(over or folder), count, excluded)
 
     def assigned(_: Path) -> Iterator[Record]:

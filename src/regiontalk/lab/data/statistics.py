@@ -49,7 +49,9 @@ def count_dataset(
         if record.split == "train":
             karpathy.update(chain.from_iterable(sentences))
             densecap.update(
-                word for region in record.regions for word in clean_densecap(region.phrase) or ()
+                chain.from_iterable(
+                    clean_densecap(region.phrase) or () for region in record.regions
+                )
             )
     if not counts["images"]:
         raise DataError(

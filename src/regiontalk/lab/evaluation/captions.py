@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ def cider(pairs: Sequence[WordPair]) -> float:
     references = [[ngrams(one) for one in more] for _, more in pairs]
     frequency: Ngrams = Counter()
     for more in references:
-        frequency.update({gram for one in more for gram in one})
+        frequency.update(set(chain.from_iterable(more)))
     log_images = math.log(len(pairs))
     scores = []
     for (ours, _), more in zip(pairs, references, strict=True):

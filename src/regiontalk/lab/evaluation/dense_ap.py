@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -192,10 +193,12 @@ class DenseEvaluation:
     def _score_waiting(self) -> None:
         """Language scores of the batch: against the claimed truth, and against the image's bag."""
         claims = iter(
-            score_once(self.scorer, [pair for image in self.waiting for pair in image.claims])
+            score_once(
+                self.scorer, list(chain.from_iterable(image.claims for image in self.waiting))
+            )
         )
         bags = iter(
-            self.scorer.scores([pair for image in self.waiting for pair in image.bag_pairs])
+            self.scorer.scores(list(chain.from_iterable(image.bag_pairs for image in self.waiting)))
         )
         for image in self.waiting:
             image.language[image.claiming] = [next(claims) for _ in image.claims]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,12 +65,8 @@ def phrases_of_others(records: Sequence[Record]) -> Mapping[str, list[str]]:
     for place, record in enumerate(records):
         own = written_words(record)
         wanted = len(record.regions)
-        others = (
-            region.phrase
-            for after in _after(records, place)
-            for region in after.regions
-            if region.phrase
-        )
+        every_region = chain.from_iterable(after.regions for after in _after(records, place))
+        others = (region.phrase for region in every_region if region.phrase)
         absent = (
             phrase for phrase in others if (words := content_words(phrase)) and not words & own
         )

@@ -11,7 +11,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -247,7 +247,7 @@ def evaluate_judgings(judgings: Sequence[Judging]) -> dict[str, Any]:
     independent: so photos are drawn, with all their verdicts.
     """
     own = [_verdicts(judging) for judging in judgings]
-    captions = len({key for verdicts in own for key in verdicts})
+    captions = len(set(chain.from_iterable(own)))
     return {
         **_shares(own),
         "captions": captions,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from regiontalk import boxes as geometry
@@ -29,7 +30,8 @@ _FEMALE = word_set("woman girl lady female mother mom daughter sister")
 
 def is_right(caption: str, truths: Iterable[TrueRegion]) -> bool:
     """Whether a caption names what one of the true regions is."""
-    return any(_same_thing(caption, phrase) for truth in truths for phrase in truth.references)
+    phrases = chain.from_iterable(truth.references for truth in truths)
+    return any(_same_thing(caption, phrase) for phrase in phrases)
 
 
 def _same_thing(caption: str, phrase: str) -> bool:
@@ -83,7 +85,8 @@ def evaluate_names(
     An object without a caption (`missing`) counts as named wrongly. Shares are in percent.
     """
     truths = {one.image: objects_of(one, smallest) for one in records}
-    objects = Counter(region.phrase for regions in truths.values() for region in regions)
+    every_region = chain.from_iterable(truths.values())
+    objects = Counter(region.phrase for region in every_region)
     if not objects:
         raise DataError(
             "no object to name", hint="regions of type 'object' with a class name as their phrase"

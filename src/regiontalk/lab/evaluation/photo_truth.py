@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import NamedTuple
 
 from regiontalk.lab.data.records import Record
@@ -25,7 +26,7 @@ class PhotoTruth(NamedTuple):
     def of(cls, record: Record) -> PhotoTruth:
         objects = [region for region in record.regions if region.type == "object"]
         others = tuple(region for region in record.regions if region.type != "object")
-        words = {form for word in written_words(record, others) for form in word_forms(word)}
+        words = set(chain.from_iterable(word_forms(word) for word in written_words(record, others)))
         names = frozenset(region.phrase for region in objects)
         return cls(frozenset(words), names, bool(record.sentences or others))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def measure_references(
 ) -> dict[str, dict[str, Any]]:
     """`constant` and `human`, each with `map` and `map_strict`."""
     ordered = sorted(truths, key=lambda truth: truth.path)
-    references = [more for truth in ordered for more in truth.references]
+    references = list(chain.from_iterable(truth.references for truth in ordered))
     out: dict[str, dict[str, Any]] = {}
     constant = best_constant_caption(references, scorer, rules)
     if constant is not None:
@@ -57,7 +58,8 @@ def best_constant_caption(
     references: Sequence[References], scorer: SentenceScorer, rules: Rules
 ) -> str | None:
     """The frequent phrase that does best on a sample of the truths."""
-    counts = Counter(one.lower() for more in references for one in more)
+    phrases = chain.from_iterable(references)
+    counts = Counter(phrase.lower() for phrase in phrases)
     sample = references[:: max(1, len(references) // SAMPLE)]
     candidates = sorted(counts, key=lambda phrase: (-counts[phrase], phrase))[:CANDIDATES]
     return max(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,7 @@ def evaluate_retrieval(asked: QuerySet, answers: Mapping[str, Answer]) -> dict[s
     ranks = np.array([_rank(*one, len(asked.images)) for one in answered])
     figures: dict[str, Any] = recalls(ranks)
     intervals = bootstrap(len(ranks), lambda sample: recalls(ranks[sample]))
-    overlaps = np.array([iou for one in answered for iou in _overlaps(*one)])
+    overlaps = np.array(list(chain.from_iterable(_overlaps(*one) for one in answered)))
     if len(overlaps):
         figures |= {f"iou@{cut}": 100 * float((overlaps > cut).mean()) for cut in IOU_THRESHOLDS}
         figures |= {"median_iou": float(np.median(overlaps)), "captions": len(overlaps)}

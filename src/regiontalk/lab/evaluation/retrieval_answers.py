@@ -28,6 +28,7 @@ Where a caption is in the source photo: the region where it is likeliest; where 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -71,9 +72,8 @@ def answer_queries(
 ) -> dict[str, Answer]:
     """Name of a query -> its answer. `photos` are the candidate regions of all images, in the
     pixels of the captions' boxes; not `grounded`: whole photos have no place for a caption."""
-    texts = list(
-        dict.fromkeys(caption.phrase for query in asked.queries for caption in query.captions)
-    )
+    every_caption = chain.from_iterable(query.captions for query in asked.queries)
+    texts = list(dict.fromkeys(caption.phrase for caption in every_caption))
     phrases = {text: to_phrase(model.runtime, text) for text in texts}
     first = {
         name: _measure(model, list(phrases.values()), seen, by, exact=False)
@@ -115,9 +115,8 @@ def _rerank(
     again = {name: scores - LATER for name, scores in found.items()}
     for row, image in enumerate(asked.images):
         wanted = [query for query in asked.queries if row in best[query.query]]
-        texts = list(
-            dict.fromkeys(caption.phrase for query in wanted for caption in query.captions)
-        )
+        every_caption = chain.from_iterable(query.captions for query in wanted)
+        texts = list(dict.fromkeys(caption.phrase for caption in every_caption))
         if texts:
             measured = _measure(model, [phrases[text] for text in texts], photos[image], by)
             score = dict(zip(texts, measured.scores.tolist(), strict=True))
@@ -130,11 +129,10 @@ def _rerank(
 def _usual_fits(model: Model, photos: Sequence[RegionTable]) -> Scores:
     """(images,) log Σₛ exp(τ F(s, photo)): how well each photo fits what the model says of all of
     them."""
-    said = {
-        model.runtime.words.decode(caption.tokens)
-        for seen in photos
-        for caption in decode_captions(model.runtime, seen.first(1 + SAID).state)
-    }
+    captions = chain.from_iterable(
+        decode_captions(model.runtime, seen.first(1 + SAID).state) for seen in photos
+    )
+    said = {model.runtime.words.decode(caption.tokens) for caption in captions}
     phrases = [to_phrase(model.runtime, text) for text in sorted(said)]
     fits = np.array([[finder.fits(phrase, seen)[0] for phrase in phrases] for seen in photos])
     usual: Scores = np.logaddexp.reduce(SHARPNESS * fits, axis=1)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def evaluate_search(
     """`text_to_image`: with captions and likelihood, as the model fuses them. `by_vectors_alone`:
     without. A photo that is not among the best that are looked at twice is not found."""
     owners = [number for number, (record, _) in enumerate(photos) for _ in record.sentences]
-    sentences = [sentence for record, _ in photos for sentence in record.sentences]
+    sentences = list(chain.from_iterable(record.sentences for record, _ in photos))
     ranks: list[tuple[float, float]] = []
     with tempfile.TemporaryDirectory() as folder:
         store = SqliteStore(Path(folder), identify(model))

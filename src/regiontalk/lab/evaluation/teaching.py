@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -183,7 +184,7 @@ def _with_bias(z: Words, others: Floats, space: Space, weights: Weights) -> Weig
 
 def choose_words(records: Iterable[Record], count: int, seed: int) -> frozenset[str]:
     """`count` of the names that enough photos have, at random."""
-    photos = Counter(name for record in records for name in _named(record))
+    photos = Counter(chain.from_iterable(_named(record) for record in records))
     known = sorted(name for name, number in photos.items() if number >= MIN_EXAMPLES)
     chosen = np.random.default_rng(seed).permutation(len(known))[:count]
     return frozenset(known[row] for row in chosen.tolist())

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +44,7 @@ def fit(
 ) -> dict[str, Any]:
     """What fits photos best, each with its sentences (`fitted`: weights by name); and figures,
     cross-validated."""
-    sentences = [sentence for photo in photos for sentence in photo]
+    sentences = list(chain.from_iterable(photos))
     phrases = sum(len(sentence.truths) for sentence in sentences)
     if not phrases:
         raise DataError(

@@ -14,6 +14,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,7 +120,7 @@ def _added(caption: str, own: str, record: Record) -> tuple[int, int]:
     if not record.sentences:
         return 0, 0
     words = content_words(caption) - content_words(own)
-    written = {one for word in written_words(record) for one in singulars(word)}
+    written = set(chain.from_iterable(singulars(word) for word in written_words(record)))
     return len(words), sum(not written.isdisjoint(singulars(word)) for word in words)
 
 

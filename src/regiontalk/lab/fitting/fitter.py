@@ -163,9 +163,7 @@ class Fitter:
             return seek(self.model, record, seen, others), stored
 
         photos = self._each(dataset, look, "Looking for phrases")
-        sought, stored = (
-            [one for photo in part for one in photo] for part in zip(*photos, strict=True)
-        )
+        sought, stored = (list(chain.from_iterable(part)) for part in zip(*photos, strict=True))
         config = find.fit(sought)
         indexed = find.fit(stored) if HEAD in self.model.runtime.heads else None
         self.settings = replace(self.settings, find=config, find_indexed=indexed)

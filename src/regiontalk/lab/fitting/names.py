@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,7 +83,7 @@ def fit(
     }
     taught = [one for one in photos if places[one.photo] % HELD_OUT]
     held_out = [one for one in photos if not places[one.photo] % HELD_OUT]
-    if len({name for one in taught for name in one.names}) < 2 or not held_out:
+    if len(set(chain.from_iterable(one.names for one in taught))) < 2 or not held_out:
         raise DataError(
             "too few names to fit",
             hint="regions of type 'object' or 'whole' with a name as their phrase",
@@ -105,12 +106,13 @@ def fit(
 
 def _fit_table(photos: Sequence[NamedCodes], detector: str, seed: int) -> NameTable:
     """Softmax regression on standardised codes; mean and standard deviation end up in W and b."""
-    names = sorted({name for one in photos for name in one.names})
+    names = sorted(set(chain.from_iterable(one.names for one in photos)))
     numbers = {name: number for number, name in enumerate(names)}
     everyday = {
         name: word for one in photos for name, word in zip(one.names, one.coarse, strict=True)
     }
-    targets = np.array([numbers[name] for one in photos for name in one.names])
+    every_name = chain.from_iterable(one.names for one in photos)
+    targets = np.array([numbers[name] for name in every_name])
     codes = np.concatenate([one.codes for one in photos]).astype(np.float32)  # (E, D)
     mean = codes.mean(axis=0)
     std = codes.std(axis=0) + 1e-3
@@ -173,7 +175,8 @@ def _choose_temperature(table: NameTable, photos: Sequence[NamedCodes]) -> _Choi
     """The temperature with the highest likelihood of the held-out names that the table has."""
     numbers = {name: number for number, name in enumerate(table.names)}
     codes = np.concatenate([one.codes for one in photos]).astype(np.float32)
-    targets = np.array([numbers.get(name, -1) for one in photos for name in one.names])
+    every_name = chain.from_iterable(one.names for one in photos)
+    targets = np.array([numbers.get(name, -1) for name in every_name])
     logits = codes @ table.weights.T + table.biases
     known = np.flatnonzero(targets >= 0)
     losses = [

@@ -17,6 +17,7 @@ import itertools
 import math
 import tempfile
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -249,9 +250,9 @@ def _some(every: Sequence[Item], count: int) -> list[Item]:
 def _queries(model: Model, records: Sequence[Record]) -> tuple[list[str], list[str]]:
     """Single words and phrases that people wrote."""
     known = model.runtime.head(HEAD).words.words
-    described = [region for record in records for region in record.regions]
+    described = list(chain.from_iterable(record.regions for record in records))
     every = [region.phrase for region in described if region.type != "object"]
-    texts = [*every, *(sentence for record in records for sentence in record.sentences)]
+    texts = [*every, *chain.from_iterable(record.sentences for record in records)]
     written = frozenset[str]().union(*map(content_words, texts))
     words = [word for word in known if word in written]  # the most frequent ones first
     phrases = sorted({phrase for phrase in every if len(content_words(phrase)) > 1})
@@ -260,7 +261,8 @@ def _queries(model: Model, records: Sequence[Record]) -> tuple[list[str], list[s
 
 def _names(truth: Sequence[PhotoTruth]) -> list[str]:
     """The names of marked objects, in one word; and "people"."""
-    names = {name for photo in truth for name in photo.objects if " " not in name}
+    every_name = chain.from_iterable(photo.objects for photo in truth)
+    names = {name for name in every_name if " " not in name}
     return sorted(names | {"people"}) if names else []
 
 

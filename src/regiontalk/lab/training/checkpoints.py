@@ -12,6 +12,7 @@ import re
 import shutil
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -243,9 +244,7 @@ def restore_optimizers(
 ) -> None:
     for name, optimizer in optimizers.items():
         state = optimizer.state_dict()
-        parameters = [
-            parameter for group in optimizer.param_groups for parameter in group["params"]
-        ]
+        parameters = list(chain.from_iterable(group["params"] for group in optimizer.param_groups))
         moments: dict[int, dict[str, Any]] = {}
         for key, value in [*tensors.items(), *((k, torch.tensor(v)) for k, v in numbers.items())]:
             owner, index, field = key.split("/")

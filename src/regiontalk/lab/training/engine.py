@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -100,7 +101,7 @@ class Engine:
         try:
             with noted_interrupts() as interrupts:
                 for parts in load_batches(batches, self.step, run.workers):
-                    for message in (message for part in parts for message in part.skipped):
+                    for message in chain.from_iterable(part.skipped for part in parts):
                         self.skip(message)
                     losses = self.train_step(parts)
                     self.step += 1

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import PurePosixPath
 from statistics import fmean
 from typing import Any
@@ -44,7 +45,9 @@ def to_label_studio(photos: Sequence[ImageRegions]) -> list[dict[str, Any]]:
     score is the mean of its regions'."""
     tasks = []
     for photo in photos:
-        result = [part for region in photo.to_dict()["regions"] for part in _parts(photo, region)]
+        result = list(
+            chain.from_iterable(_parts(photo, region) for region in photo.to_dict()["regions"])
+        )
         score = round(fmean(region.score for region in photo.regions), 6) if photo.regions else 0.0
         prediction = {"model_version": photo.model, "score": score, "result": result}
         address = LOCAL_FILES + quote(photo.path, errors="surrogateescape")
@@ -105,11 +108,11 @@ def _record(task: Mapping[str, Any], source: Source) -> Record:
             said = one["value"]["text"]
             texts.setdefault(str(one["id"]), []).extend([said] if isinstance(said, str) else said)
     width, height = _size(rectangles[0]) if rectangles else (0, 0)
-    regions = [
-        region
-        for one in rectangles
-        for region in _regions(one, texts.pop(str(one["id"]), []), by_people)
-    ]
+    regions = list(
+        chain.from_iterable(
+            _regions(one, texts.pop(str(one["id"]), []), by_people) for one in rectangles
+        )
+    )
     of_photo = {
         str(one["id"]) for one in results if one["type"] == "textarea" and "x" not in one["value"]
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -74,7 +75,7 @@ class Source:
         have it."""
         if self.splits is None:
             return default
-        both = (key for name in names for key in (name, PurePosixPath(name).name))
+        both = chain.from_iterable((name, PurePosixPath(name).name) for name in names)
         return next((self.splits[name] for name in both if name in self.splits), NO_SPLIT)
 
 

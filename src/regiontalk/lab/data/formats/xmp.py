@@ -21,6 +21,7 @@ import io
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, cast
 from xml.etree import ElementTree as ET
@@ -275,7 +276,8 @@ def _record(source: Source, sidecar: Path) -> Record:
     regions: list[TrueRegion] = []
     size = (0, 0)
     for description in root.iter(_name("rdf:Description")):
-        texts += [_text(found) for name in TEXTS for found in description.findall(_name(name))]
+        elements = chain.from_iterable(description.findall(_name(name)) for name in TEXTS)
+        texts += [_text(element) for element in elements]
         for group in description.findall(_name("mwg-rs:Regions")):
             size = size if all(size) else _size(group, photo, orientation)
             named = (
@@ -298,9 +300,8 @@ def _photo_of(source: Source, sidecar: Path) -> Path:
     photo = folder / sidecar.stem
     if photo.suffix.lower() in SUFFIXES:
         return photo
-    places = (
-        photo.with_name(photo.name + suffix) for end in SUFFIXES for suffix in (end, end.upper())
-    )
+    suffixes = chain.from_iterable((end, end.upper()) for end in SUFFIXES)
+    places = (photo.with_name(photo.name + suffix) for suffix in suffixes)
     return next((place for place in places if place.is_file()), photo)
 
 

@@ -23,6 +23,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -191,12 +192,11 @@ def _build_words(texts: Mapping[str, str]) -> dict[str, NDArray[Any]]:
         line.split() for line in texts["abbreviations"].splitlines() if line and line[0] != "#"
     ]
     numeric = [words[0] for words in rules if words[1:] == ["#NUMERIC_ONLY#"]]
+    every_number = chain.from_iterable(synonyms.values())
     return {
         "synonym_words": _text(synonyms),
         "first_synset": _offsets([len(numbers) for numbers in synonyms.values()]),
-        "synsets": np.array(
-            [int(n) for numbers in synonyms.values() for n in numbers], dtype=np.int32
-        ),
+        "synsets": np.array([int(number) for number in every_number], dtype=np.int32),
         "inflections": _text(inflections),
         "function_words": _text(texts["function_words"].splitlines()),
         "abbreviations": _text(words[0] for words in rules if words[0] not in numeric),

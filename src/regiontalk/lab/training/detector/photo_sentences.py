@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -82,7 +83,7 @@ class SentencePicker:
         if not photos:
             return None
         owners = [place for place, number in enumerate(photos) for _ in picked[number]]
-        sentences = [sentence for number in photos for sentence in picked[number]]
+        sentences = list(chain.from_iterable(picked[number] for number in photos))
         texts = self.reader.stack([self.reader.encode(sentence) for sentence in sentences])
         return Sentences(torch.tensor(photos), torch.tensor(owners), texts)
 

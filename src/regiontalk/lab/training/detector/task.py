@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -52,7 +53,7 @@ from regiontalk.language.vocabulary import LENGTH_STYLE, Vocabulary
 
 def styles_of(recipe: FCLNRecipe) -> tuple[str, ...]:
     """All styles in the order they are named; the first is what a caption is asked for in."""
-    styles = dict.fromkeys(style for data in recipe.data for style in data.styles.values())
+    styles = dict.fromkeys(chain.from_iterable(data.styles.values() for data in recipe.data))
     return tuple(style for style in styles if style != LENGTH_STYLE)
 
 
@@ -77,7 +78,7 @@ class FCLNTask(Task):
                 )
         sources = [Source(data, "train", recipe.vocabulary.cleaning) for data in recipe.data]
         words = Vocabulary.build(
-            (phrase for source in sources for phrase in source.texts()),
+            chain.from_iterable(source.texts() for source in sources),
             recipe.vocabulary.cleaning,
             recipe.vocabulary.smallest_count,
             styles_of(recipe),

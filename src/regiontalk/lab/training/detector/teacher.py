@@ -10,6 +10,7 @@ Shapes: N photos, C channels, h × w cells, B regions, D the size of a code, W w
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -41,7 +42,7 @@ class Teacher:
 
         pretrained = load_pretrained(place)
         words = pretrained.words
-        unknown = {style for data in recipe.data for style in data.styles.values()} - {
+        unknown = set(chain.from_iterable(data.styles.values() for data in recipe.data)) - {
             *words.styles,
             LENGTH_STYLE,
         }

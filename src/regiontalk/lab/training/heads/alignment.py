@@ -228,11 +228,9 @@ def _new_net(
     words, table = _vocabulary(recipe, sentences)
     reader: SentenceReader = WordReader(words)
     if recipe.parses is not None:
-        dev = [
-            sentence
-            for record in Dataset(recipe.data[0].path, "dev")
-            for sentence in record.sentences
-        ]
+        dev = list(
+            chain.from_iterable(record.sentences for record in Dataset(recipe.data[0].path, "dev"))
+        )
         parses = load_parses(Path(recipe.parses), [*sentences, *dev], words)
         reader = EdgeReader.build(words, sentences, parses)
     first = coded[0]

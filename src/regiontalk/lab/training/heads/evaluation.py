@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +76,7 @@ def score_matrices(
     run: Path, coded: CodedPhotos, records: Sequence[Record], device: torch.device = CPU
 ) -> Iterator[ScoreMatrix]:
     """The scores of every photo with every sentence, by each of a run's best checkpoints."""
-    sentences = [sentence for record in records for sentence in record.sentences]
+    sentences = list(chain.from_iterable(record.sentences for record in records))
     for checkpoint in best_checkpoints(run):
         trained = load_alignment(checkpoint)
         coded.check_detector(trained.state["detector"], checkpoint)

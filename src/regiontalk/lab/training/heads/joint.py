@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -87,7 +88,7 @@ class JointTask(Task):
         sentence = MultimodalRNN(codes.shape[2], len(words), len(words.styles), recipe.net)
         train = Dataset(recipe.data.path, "train")
         sentence.begin_with_frequencies(
-            count_tokens([one for record in train for one in record.sentences], words)
+            count_tokens(list(chain.from_iterable(record.sentences for record in train)), words)
         )
         for name, value in (("mean", aligner.net.regions.mean), ("std", aligner.net.regions.std)):
             sentence.get_buffer(f"views_{name}").copy_(value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -205,7 +206,7 @@ def _new_net(
 ) -> tuple[MultimodalRNN, Vocabulary]:
     """The vocabulary, word frequencies and the statistics of codes are those of the training
     targets."""
-    texts = [text for target in targets for text in target.texts]
+    texts = list(chain.from_iterable(target.texts for target in targets))
     words = Vocabulary.build(
         texts, SENTENCE_CLEANING, recipe.vocabulary.smallest_count, ("sentence",)
     )
@@ -219,7 +220,7 @@ def _new_net(
 
 def count_tokens(texts: Sequence[str], words: Vocabulary) -> Tensor:
     """How often each token is a target (V,); every text ends in END."""
-    tokens = [token for text in texts for token in known_tokens(text, words)]
+    tokens = list(chain.from_iterable(known_tokens(text, words) for text in texts))
     counts = torch.bincount(torch.tensor(tokens, dtype=torch.long), minlength=len(words))
     counts[END] += len(texts)
     return counts

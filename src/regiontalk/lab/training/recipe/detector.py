@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Literal
 
 from regiontalk.errors import UsageError, check_range
@@ -262,7 +263,7 @@ class FCLNRecipe:
     def __post_init__(self) -> None:
         if not self.data:
             raise UsageError("the recipe has no [[data]]")
-        styles = {style for data in self.data for style in data.styles.values()}
+        styles = set(chain.from_iterable(data.styles.values() for data in self.data))
         if LENGTH_STYLE in styles and not self.vocabulary.lengths:
             raise UsageError(f"the style {LENGTH_STYLE!r} needs vocabulary.lengths")
         if styles == {LENGTH_STYLE}:
