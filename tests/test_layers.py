@@ -35,14 +35,16 @@ LAYERS = (
 # What loads a model needs what it loads: `load` the class that it returns, the torch runtime the
 # nets that it runs.
 UPWARDS = {
-    "models.loading": ("model", "captioners", "teaching"),
+    "models.loading": ("model", "captioners", "teaching", "lab.training"),
     "models.torch_runtime": ("lab.nets",),
     "models.torch_loading": ("lab.nets", "lab.training", "lab.export"),
 }
 # Rooms that need torch, and the verbs that may import them; all other verbs run without torch.
-# `cli.options` is shared by both: it imports torch once a run or CUDA is asked for.
+# `models.loading` and `cli.options` are shared by both: they import torch once a run or CUDA is
+# asked for.
 TORCH = ("lab.nets", "lab.training", "lab.export", "models.torch_runtime", "models.torch_loading")
 WITH_TORCH = (
+    "models.loading",
     *(*TORCH, "lab.baselines", "cli.train", "cli.export", "cli.predict", "cli.baseline"),
     *("cli.evaluate.model", "cli.data.inputs", "cli.options"),
 )

@@ -4,6 +4,7 @@ hint how to fix it.
 The library raises these; only `cli/` and `serve/` translate them.
 """
 
+import importlib.util
 import math
 
 
@@ -121,3 +122,10 @@ class MissingExtra(RegionTalkError):
         installed."""
         super().__init__(message, hint="pip install " + (package or f"'regiontalk[{extra}]'"))
         self.extra = extra
+
+
+def need(extra: str, purpose: str, *modules: str) -> None:
+    """Raises `MissingExtra` if a module is not installed; imports nothing."""
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            raise MissingExtra(f"{purpose} needs {module}, which is not installed", extra=extra)

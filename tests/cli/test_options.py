@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 import pytest
 import torch
 
-from regiontalk.cli import console
 from regiontalk.cli.main import run
-from regiontalk.cli.options import is_run, load_model
+from regiontalk.cli.options import load_model
 from regiontalk.lab.training import processes
+from regiontalk.models.loading import is_run
 from regiontalk.models.onnx_runtime import OnnxRuntime
 from regiontalk.models.torch_runtime import TorchRuntime
 
@@ -77,7 +78,7 @@ def test_no_gpu_and_no_torch_are_said(
     asked = [*verb, str(scene_path), *(["red"] if verb == ["align"] else []), "--device", "cuda"]
     assert run(asked) == 2
     assert "no CUDA device here" in capsys.readouterr().err
-    monkeypatch.setattr(console.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert run(asked) == 7
     assert "regiontalk[train]" in capsys.readouterr().err
 

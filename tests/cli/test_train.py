@@ -4,13 +4,13 @@ is done."""
 from __future__ import annotations
 
 import errno
+import importlib.util
 import json
 import shutil
 from pathlib import Path
 
 import pytest
 
-from regiontalk.cli import console
 from regiontalk.cli.main import run
 
 TINY = str(Path(__file__).parents[2] / "recipes" / "tiny.toml")
@@ -182,9 +182,9 @@ def test_a_checkpoint_that_cannot_be_written(train, tmp_path, monkeypatch):
 
 
 def test_without_torch(train, monkeypatch):
-    original = console.importlib.util.find_spec
+    original = importlib.util.find_spec
     monkeypatch.setattr(
-        console.importlib.util,
+        importlib.util,
         "find_spec",
         lambda name: None if name == "torch" else original(name),
     )

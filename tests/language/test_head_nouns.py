@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from regiontalk.language.head_nouns import head_noun, head_words, kinds_of
+from regiontalk.language.head_nouns import head_noun, head_place, head_words, kinds_of
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,8 @@ from regiontalk.language.head_nouns import head_noun, head_words, kinds_of
         ("a group of people in the snow", "people"),
         ("a hot dog on a plate", "a hot dog"),
         ("an orange shirt", "an orange shirt"),
+        ("a red building in the background", "a red building"),
+        ("a man painting a wall", "a man"),
         ("", ""),
     ],
 )
@@ -55,3 +57,10 @@ def test_the_noun_as_a_keyword(caption: str, noun: str) -> None:
 )
 def test_what_a_noun_is_a_kind_of(noun: str, kinds: tuple[str, ...]) -> None:
     assert kinds_of(noun) == kinds
+
+
+def test_the_place_of_the_noun() -> None:
+    """The word that a caption of one word is."""
+    captions = ("a group of people in the snow", "two dogs running", "grass")
+    assert [head_place(caption.split()) for caption in captions] == [3, 1, 0]
+    assert head_place([]) == -1

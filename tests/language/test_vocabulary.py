@@ -20,7 +20,6 @@ from regiontalk.language.vocabulary import (
     clean_karpathy,
     clean_release,
     tells_position,
-    with_article,
 )
 
 TEXTS = ["a dog", "a red dog", "a cat", "the dog"]
@@ -179,17 +178,3 @@ def test_mirrored_words():
     assert breaks_when_mirrored(clean_densecap("left-hand side"))
     assert not breaks_when_mirrored(["bottom", "of", "the", "second", "row"])
     assert not breaks_when_mirrored(["bright", "leftover"])
-
-
-@pytest.mark.parametrize(
-    ("name", "phrase"),
-    [
-        ("cat", "a cat"),
-        ("orange", "an orange"),
-        ("bus", "a bus"),
-        ("wine glass", "a wine glass"),
-        ("skis", "skis"),
-    ],
-)
-def test_bare_names_get_the_article_that_people_write(name, phrase):
-    assert " ".join(with_article(name.split())) == phrase

@@ -67,6 +67,15 @@ def test_a_package_without_it_says_so(tmp_path: Path, monkeypatch: pytest.Monkey
         regiontalk.load("fast")
 
 
+def test_a_run_is_loaded_with_the_heads_of_others(
+    shaken_checkpoint: Path, alignment_run: Path, untrained_run: Path
+) -> None:
+    run_folder = untrained_run / "run"
+    assert regiontalk.load(run_folder, device="cpu").runtime.info.name == "step-00000000"
+    model = regiontalk.load(shaken_checkpoint, device="cpu", heads=[alignment_run])
+    assert model.align(str(CAT), "a red square").segments
+
+
 def test_an_index_is_searched_with_the_model_that_made_it(
     tmp_path: Path, fast: regiontalk.Model, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,6 +10,7 @@ import click
 
 from regiontalk.cli import console, options
 from regiontalk.cli.splits import test_split_option
+from regiontalk.errors import need
 from regiontalk.io.files import write_json_lines
 from regiontalk.lab.data.records import Dataset, open_split
 from regiontalk.lab.runs import recording
@@ -84,7 +85,7 @@ def region_ranking(
 ) -> None:
     """Give each true box the piece of a training sentence that fits it best, for `regiontalk
     evaluate regions`."""
-    console.need("train", "running an alignment net", "torch", "safetensors")
+    need("train", "running an alignment net", "torch", "safetensors")
     from regiontalk.lab.baselines.region_ranking import caption_truths, training_pieces
     from regiontalk.lab.codes.store import CodedPhotos
     from regiontalk.lab.training.heads.evaluation import open_aligned_photos

@@ -3,7 +3,6 @@ error."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from regiontalk.errors import MissingExtra, one_line
+from regiontalk.errors import one_line
 
 Item = TypeVar("Item")
 
@@ -46,13 +45,6 @@ def message(text: str, quiet: bool = False) -> None:
 def count(number: int, thing: str) -> str:
     """How many things there are: 1 photo, 2 photos."""
     return f"{number} {thing}" + ("" if number == 1 else "s")
-
-
-def need(extra: str, purpose: str, *modules: str) -> None:
-    """Raises `MissingExtra` if a module is not installed; imports nothing."""
-    for module in modules:
-        if importlib.util.find_spec(module) is None:
-            raise MissingExtra(f"{purpose} needs {module}, which is not installed", extra=extra)
 
 
 def print_json(value: Any) -> None:

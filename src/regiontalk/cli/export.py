@@ -8,7 +8,7 @@ import click
 
 from regiontalk.cli import console
 from regiontalk.cli.options import MODEL, PLACE, quiet_option
-from regiontalk.errors import UsageError
+from regiontalk.errors import UsageError, need
 from regiontalk.lab.runs import recording
 from regiontalk.models.folder import INFO, PRECISIONS, check_free, read_model_folder
 
@@ -75,7 +75,7 @@ def command(
     For a student (a run whose recipe names a teacher), --teacher also copies the teacher's heads,
     which can read the student's codes.
     """
-    console.need("train", "exporting", "torch", "safetensors", "onnx", "onnxscript")
+    need("train", "exporting", "torch", "safetensors", "onnx", "onnxscript")
     check_free(out)
     from regiontalk.lab.export.detector import add_heads, export_model, export_student
     from regiontalk.lab.export.heads import load_heads

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from regiontalk.cli import console
 from regiontalk.cli.options import (
     Book,
     check_folder,
@@ -14,6 +13,7 @@ from regiontalk.cli.options import (
     model_option,
     words_book_option,
 )
+from regiontalk.errors import need
 
 
 @click.command()
@@ -29,7 +29,7 @@ def command(*, folders: tuple[Path, ...], model: Path | None, words_book: Book |
     port. It can open the photos in DIR only, and changes none. `regiontalk index DIR` makes a
     folder searchable.
     """
-    console.need("mcp", "tools for assistants", "mcp")
+    need("mcp", "tools for assistants", "mcp")
     from regiontalk.assistants.album import Album
     from regiontalk.assistants.server import make_server
 

@@ -13,8 +13,7 @@ from click.shell_completion import CompletionItem
 
 import regiontalk
 from regiontalk.captioners.loading import CaptionerAddress, address_of, load_any
-from regiontalk.cli import console
-from regiontalk.errors import InputError, UsageError
+from regiontalk.errors import InputError, UsageError, need
 from regiontalk.images.limits import MOST_MEGAPIXELS, Limits
 from regiontalk.io.files import data_folder
 from regiontalk.models import loading
@@ -201,7 +200,7 @@ cluster_options = with_options(
 
 def check_engine(engine: str, address: str | None) -> None:
     if engine == RAY:
-        console.need("cluster", "--engine ray", RAY, "pyarrow")
+        need("cluster", "--engine ray", RAY, "pyarrow")
     elif address is not None:
         raise UsageError("--address needs --engine ray", hint="--engine ray")
 
@@ -231,17 +230,13 @@ place_weight_option = click.option(
 
 
 def is_run(place: Place) -> TypeGuard[Path]:
-    """Whether it is a run's folder or a checkpoint rather than a model folder."""
-    return isinstance(place, Path) and any(
-        found
-        for name in ("checkpoints", "state.json", "step-*/state.json")
-        for found in place.glob(name)
-    )
+    """Whether it is a run's folder or a checkpoint of this package."""
+    return isinstance(place, Path) and loading.is_run(place)
 
 
 def checkpoint_of(run: Path) -> Path:
     """The checkpoint that a run is used with."""
-    console.need("train", "running a checkpoint", "torch", "safetensors")
+    need("train", "running a checkpoint", "torch", "safetensors")
     from regiontalk.lab.training.checkpoints import find_checkpoint
 
     return find_checkpoint(run)
@@ -269,26 +264,12 @@ def load_model(
     lazily: bool = False,
     words_book: Book | None = False,
 ) -> Model:
-    """A model folder (None: the package's own) runs in ONNX Runtime on the CPU; on CUDA or with
-    `heads` it runs in torch, like all training runs. `lazily`: see `regiontalk.load`. `words_book`:
-    None is the user's own, for runs none."""
+    """The model of `regiontalk.load`. `words_book`: None is the user's own, for runs none."""
     book = True if words_book is None else words_book
     if isinstance(place, CaptionerAddress):
         if device != AUTO or heads:
             option = "head" if heads else "device"
             raise UsageError(f"--{option} is for models of this package, not for {place}")
         return replace(load_any(place, words_book=book), limits=Limits(megapixels=megapixels))
-    if device == "cuda" or heads or (place is not None and is_run(place)):
-        model = loading.with_book(_load_in_torch(place, device, heads), book)
-    else:
-        model = regiontalk.load(place, lazily=lazily, words_book=book)
+    model = regiontalk.load(place, device=device, heads=heads, lazily=lazily, words_book=book)
     return replace(model, limits=Limits(megapixels=megapixels))
-
-
-def _load_in_torch(place: Path | None, device: str, heads: tuple[Path, ...]) -> Model:
-    console.need("train", "running a model in torch", "torch", "safetensors", "onnx")
-    from regiontalk.lab.training.processes import pick_device
-    from regiontalk.model import Model
-    from regiontalk.models.torch_loading import open_torch_runtime
-
-    return Model(open_torch_runtime(loading.place_of(place), pick_device(device), heads))

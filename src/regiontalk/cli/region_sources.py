@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from regiontalk.cli import console
-from regiontalk.errors import UsageError
+from regiontalk.errors import UsageError, need
 from regiontalk.images.photo import PhotoSource, open_photo
 from regiontalk.lab.data.dataset_model import FindRegions
 from regiontalk.lab.data.records import Dataset, Record
@@ -26,7 +25,7 @@ edge_model_option = click.option(
 def edge_boxes(edge_model: Path | None, count: int = MOST_BOXES) -> tuple[str, FindRegions]:
     """Their name for the record of a run, and what finds them in a record's photo, in the record's
     pixels."""
-    console.need("edgeboxes", "EdgeBoxes", "cv2")
+    need("edgeboxes", "EdgeBoxes", "cv2")
     from regiontalk.lab.data.edge_boxes import EdgeBoxes
 
     finder = EdgeBoxes(count, edge_model)

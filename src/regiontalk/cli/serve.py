@@ -20,7 +20,7 @@ from regiontalk.cli.options import (
     max_megapixels_option,
     words_book_option,
 )
-from regiontalk.errors import UsageError
+from regiontalk.errors import UsageError, need
 
 
 def _limit_option(
@@ -86,7 +86,7 @@ def command(
     themselves. With --store it does not: `regiontalk index DIR --store` does, and any number of
     servers can search that database. Without --host, only this machine can reach the server.
     """
-    console.need("serve", "the server", "starlette", "uvicorn", "python_multipart")
+    need("serve", "the server", "starlette", "uvicorn", "python_multipart")
     from regiontalk.serve.server import run
     from regiontalk.serve.settings import Settings
 
@@ -94,7 +94,7 @@ def command(
     settings = Settings(megapixels=max_megapixels, words_book=book, **given)
     check_one_place(settings.place, settings.store)
     if settings.store is not None:
-        console.need("postgres", "an index in PostgreSQL", "psycopg", "pgvector")
+        need("postgres", "an index in PostgreSQL", "psycopg", "pgvector")
         if settings.folder is None:
             raise UsageError("--store without a folder", hint="give the folder of the photos: DIR")
     if settings.folder is not None:

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from regiontalk.cli import console
 from regiontalk.cli.options import PLACE, quiet_option
-from regiontalk.errors import UsageError
+from regiontalk.errors import UsageError, need
 
 
 class ProgressWatcher:
@@ -97,7 +97,7 @@ def command(
     and seed. A photo that cannot be read is named, and another one takes its place. Under torchrun,
     every process takes its share of each batch.
     """
-    console.need("train", "training", "torch", "safetensors", "tensorboard")
+    need("train", "training", "torch", "safetensors", "tensorboard")
     from regiontalk.lab.training.run import start_run
 
     folder = output if output is not None else Path("runs") / recipe.stem
@@ -106,7 +106,7 @@ def command(
             f"{folder} already has a run", hint="--resume continues it, -o names another folder"
         )
     if init_from is not None:
-        console.need("train", "--from", "onnx")
+        need("train", "--from", "onnx")
         changes = (*changes, f"init_from={json.dumps(init_from)}")
     watcher = ProgressWatcher(quiet)
     with watcher.bar:

@@ -19,7 +19,8 @@ from regiontalk.inference import confidence, decoding
 from regiontalk.inference.calibration import Scores
 from regiontalk.inference.decoding import Caption
 from regiontalk.inference.regions import ROWS_AT_ONCE, RegionTable, Rows
-from regiontalk.language.vocabulary import END, Vocabulary, head_place
+from regiontalk.language.head_nouns import head_place
+from regiontalk.language.vocabulary import END, Vocabulary
 from regiontalk.models.runtime import Runtime, State
 from regiontalk.models.settings import LONGER, Confidence
 from regiontalk.results import Region

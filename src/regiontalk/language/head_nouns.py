@@ -19,6 +19,11 @@ _DETERMINERS = word_set("a an the his her its their this that some another two t
 _AFTER_NOUNS = word_set(
     "outdoors indoors together asleep alone nearby ahead away there here it him them"
 )
+# "A red building in the snow" names a building; "a jockey riding in the snow" a jockey.
+_NOUNS_IN_ING = word_set(
+    """building ceiling railing clothing painting wing ring king string thing swing awning crossing
+    bedding dressing pudding wedding landing siding"""
+)
 # "A group of people" names people, "a bowl of soup" a bowl.
 _GROUPS = word_set(
     "group couple pair bunch herd flock team piece slice row stack pile crowd number set lot lots"
@@ -32,13 +37,23 @@ FINE_KINDS = ("animal", "vehicle")
 def head_words(caption: str) -> list[str]:
     """The words of a caption up to and with its head noun."""
     words = clean_karpathy(caption)
+    start, end = _head_span(words)
+    return words[start:end]
+
+
+def head_place(words: Sequence[str]) -> int:
+    """The place of the head noun among a caption's words; −1 if there are no words."""
+    return _head_span(words)[1] - 1
+
+
+def _head_span(words: Sequence[str]) -> tuple[int, int]:
     start = 0
     for place, word in enumerate(words):
         if word == "of" and place and words[place - 1] in _GROUPS:
             start = place + 1
         elif place > start and _ends_noun(words, start, place):
-            return words[start:place]
-    return words[start:]
+            return start, place
+    return start, len(words)
 
 
 def _ends_noun(words: Sequence[str], start: int, place: int) -> bool:
@@ -51,10 +66,11 @@ def _ends_noun(words: Sequence[str], start: int, place: int) -> bool:
         return (
             named  # "a man and a dog"; not "a black and white dog", nor "an orange and white cat"
         )
+    if not word.endswith("ing"):
+        return False
     following = words[place + 1] if place + 1 < len(words) else ""
-    return word.endswith("ing") and (
-        named or following in _DETERMINERS or following in PREPOSITIONS
-    )
+    is_verb = following in PREPOSITIONS and word not in _NOUNS_IN_ING
+    return named or following in _DETERMINERS or is_verb
 
 
 def named_classes(caption: str) -> tuple[str, ...]:

@@ -116,23 +116,6 @@ def tells_position(words: Iterable[str]) -> bool:
     return not POSITION_WORDS.isdisjoint(words)
 
 
-def with_article(words: Sequence[str]) -> list[str]:
-    """An object name with its article, as in phrases: a cat, an orange, a bus; but scissors."""
-    is_plural = words[-1].endswith("s") and not words[-1].endswith(("ss", "us"))
-    return list(words) if is_plural else ["an" if words[0][0] in "aeiou" else "a", *words]
-
-
-def head_place(words: Sequence[str]) -> int:
-    """The place of a caption's head word: by a simple rule, the last word before a preposition."""
-    return (
-        next(
-            (place for place, word in enumerate(words) if place and word in PREPOSITIONS),
-            len(words),
-        )
-        - 1
-    )
-
-
 def breaks_when_mirrored(words: Iterable[str]) -> bool:
     """Whether a phrase would be wrong for the mirrored photo."""
     return not MIRRORED_WORDS.isdisjoint(words)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regiontalk.errors import ModelError
+from regiontalk.errors import ModelError, need
 
 if TYPE_CHECKING:
     from regiontalk.captioners import Captioner
@@ -46,22 +47,36 @@ def named(called: str) -> str | None:
     )
 
 
+def is_run(place: Path) -> bool:
+    """Whether it is a run's folder or a checkpoint rather than a model folder."""
+    return any(
+        next(place.glob(name), None) is not None
+        for name in ("checkpoints", "state.json", "step-*/state.json")
+    )
+
+
 def load(
     folder: str | Path | None = None,
     *,
+    device: str = "auto",
+    heads: Iterable[str | Path] = (),
     threads: int | None = None,
     lazily: bool = False,
     words_book: str | Path | bool = True,
     captioner: Captioner | None = None,
 ) -> Model:
-    """Loads a model folder (default: the package's strong model; `"fast"`: its fast one).
+    """Loads a model folder (default: the package's strong model; `"fast"`: its fast one), a
+    training run (its best checkpoint on dev) or a checkpoint.
 
-    `threads`: how many cores a call may use (default: the environment's REGIONTALK_THREADS, else
-    all). `lazily`: graphs are opened when they are first run, so that a program that only searches
-    an index starts sooner. `words_book`: the file of the words that it was taught and is to be
-    taught (default: the user's own for this model, if there is one); False: no taught words. `captioner`: regions and
-    captions are those of this other model (docs/another-model.md); the model folder then makes the
-    vectors of an index.
+    `device`: `auto` runs a model folder in ONNX Runtime on the CPU, and a training run in torch, on
+    the GPU if there is one; `cuda` runs either on the GPU, in torch. `heads`: training runs of
+    heads, used instead of the model's own, in torch. `threads`: how many cores a call may use
+    (default: the environment's REGIONTALK_THREADS, else all). `lazily`: graphs are opened when they
+    are first run, so that a program that only searches an index starts sooner. `words_book`: the
+    file of the words that it was taught and is to be taught (default: the user's own for this
+    model, if there is one); False: no taught words. `captioner`: regions and captions
+    are those of this other model (docs/another-model.md); the model folder then makes the vectors
+    of an index.
     """
     from regiontalk.captioners.adapted import AdaptedModel
     from regiontalk.model import Model
@@ -76,10 +91,21 @@ def load(
                 "load(FOLDER) take it"
             ),
         )
-    if captioner is None:
-        return with_book(Model(OnnxRuntime(place, threads, lazily)), words_book)
-    runtime = OnnxRuntime(place, threads, lazily=True)
-    return with_book(AdaptedModel(runtime, captioner=captioner), words_book)
+    if captioner is not None:
+        runtime = OnnxRuntime(place, threads, lazily=True)
+        return with_book(AdaptedModel(runtime, captioner=captioner), words_book)
+    if device == "cuda" or heads or is_run(place):
+        return with_book(_load_in_torch(place, device, map(Path, heads)), words_book)
+    return with_book(Model(OnnxRuntime(place, threads, lazily)), words_book)
+
+
+def _load_in_torch(place: Path, device: str, heads: Iterable[Path]) -> Model:
+    need("train", "running a model in torch", "torch", "safetensors", "onnx")
+    from regiontalk.lab.training.processes import pick_device
+    from regiontalk.model import Model
+    from regiontalk.models.torch_loading import open_torch_runtime
+
+    return Model(open_torch_runtime(place, pick_device(device), heads))
 
 
 def with_book(model: Model, words_book: str | Path | bool) -> Model:

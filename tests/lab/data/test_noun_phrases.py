@@ -9,7 +9,6 @@ from regiontalk.lab.data.noun_phrases import (
     noun_phrase_between,
     noun_phrases,
     participle,
-    with_article,
 )
 from regiontalk.lab.data.parse_tree import Token
 
@@ -223,10 +222,3 @@ def test_participles(verb, form):
 
 def test_participle_of_a_plurals_verb():
     assert participle(Token("run", "VBP", "ROOT", 0)) == "running"
-
-
-def test_articles_go_with_what_follows():
-    assert [
-        with_article(word)
-        for word in ("cat", "umbrella", "unicorn", "uninvited guest", "hourglass", "one")
-    ] == [*("a cat", "an umbrella", "a unicorn", "an uninvited guest", "an hourglass", "a one")]

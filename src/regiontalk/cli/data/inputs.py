@@ -11,7 +11,7 @@ import click
 from regiontalk.cli import console, options
 from regiontalk.cli.data.making import force_option, print_description
 from regiontalk.cli.splits import one_split_option
-from regiontalk.errors import DataError, one_line
+from regiontalk.errors import DataError, need, one_line
 from regiontalk.lab.data.records import SPLITS
 
 
@@ -187,7 +187,7 @@ def snippets(
     CODES are the region codes of DATASET. OUT is a file of JSON lines, for data.snippets in a
     recipe.
     """
-    console.need("train", "aligning", "torch", "safetensors")
+    need("train", "aligning", "torch", "safetensors")
     from regiontalk.lab.data.records import Dataset
     from regiontalk.lab.training.heads.caption_targets import write_snippets
     from regiontalk.lab.training.heads.snippets import find_snippets

@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from regiontalk.cli import console, options
+from regiontalk.cli import options
 from regiontalk.cli.data.making import keep_paths_option, making, pack_option
+from regiontalk.errors import need
 from regiontalk.lab.data import joining, merging
 from regiontalk.lab.data.records import SPLITS
 
@@ -61,7 +62,7 @@ def phrases(
     from regiontalk.lab.data.parse_tree import PARSER, load_parser
     from regiontalk.lab.data.phrases import add_phrases
 
-    console.need("parse", "cutting phrases", "spacy", PARSER)
+    need("parse", "cutting phrases", "spacy", PARSER)
     return add_phrases(dataset, out, load_parser(), splits, **options)
 
 

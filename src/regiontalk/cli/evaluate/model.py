@@ -21,9 +21,10 @@ from regiontalk.cli.measurement import (
     truth_option,
 )
 from regiontalk.cli.splits import test_split_option
-from regiontalk.errors import UsageError
+from regiontalk.errors import UsageError, need
 from regiontalk.io.files import replacing
 from regiontalk.lab.data.records import Dataset, open_split
+from regiontalk.models import loading
 
 if TYPE_CHECKING:
     from regiontalk.lab.codes.store import CodedPhotos
@@ -151,7 +152,7 @@ def alignment(
 
     dataset = open_split(truth, split)
     records = itertools.islice(measurement.photos(dataset), first)
-    if not options.is_run(model):
+    if not loading.is_run(model):
         photos = AlignedPhotos.of_model(measurement.model(model, dataset))
         scores = iter([photos.score_matrix(records)])
     else:
@@ -198,7 +199,7 @@ def grounding(
 
     dataset = open_split(truth, split)
     records = measurement.photos(dataset)
-    if not options.is_run(model):
+    if not loading.is_run(model):
         photos = AlignedPhotos.of_model(measurement.model(model, dataset))
     else:
         coded = _load_codes(codes, measurement)
@@ -305,7 +306,7 @@ def vector_lengths(
 
 
 def _load_codes(codes: Path | None, measurement: Measurement) -> CodedPhotos:
-    console.need("train", "running a checkpoint", "torch", "safetensors")
+    need("train", "running a checkpoint", "torch", "safetensors")
     from regiontalk.lab.codes.store import CodedPhotos
 
     if codes is None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from regiontalk.lab.data.parse_tree import NOUNS, PLURALS, Token, Tree
+from regiontalk.language.articles import indefinite_article
 from regiontalk.language.object_names import object_names
 from regiontalk.language.vocabulary import word_set
 
@@ -54,7 +55,6 @@ _CLAUSE_DEPS = frozenset(
 _FINITE = frozenset(("VBZ", "VBP", "VBD"))
 
 _PLAIN = re.compile(r"[a-z]+(?:(?: |-| '|')[a-z]+)*")
-_NO_VOWEL_SOUND = re.compile(r"uni(?!n)|use|usu|ute|uku|euro|one\b|once\b")
 
 
 @dataclass(frozen=True)
@@ -166,25 +166,13 @@ def _short(tree: Tree, start: int, head: int) -> str | None:
     if names.classes_of(tree.words(start, head)) != names.classes_of(tree.words(first, head)):
         return None  # a hot dog is no dog
     name = tree.text(first, head)
-    opening = (tree.tokens[child] for child in before)
-    return " ".join(
-        [*(_article(token.text, name) for token in opening if token.dep in ("det", "nummod")), name]
-    )
-
-
-def with_article(phrase: str) -> str:
-    """The phrase with "a" or "an" before it."""
-    return f"{_article('a', phrase)} {phrase}"
-
-
-def _article(determiner: str, following: str) -> str:
-    """The determiner; of "a" and "an" the one that goes with what follows."""
-    if determiner not in ("a", "an"):
-        return determiner
-    vowel = following.startswith(("a", "e", "i", "o", "u", "hour")) and not _NO_VOWEL_SOUND.match(
-        following
-    )
-    return "an" if vowel else "a"
+    words = []
+    for child in before:
+        token = tree.tokens[child]
+        if token.dep in ("det", "nummod"):
+            is_indefinite = token.text in ("a", "an")
+            words.append(indefinite_article(name) if is_indefinite else token.text)
+    return " ".join([*words, name])
 
 
 # Words after the noun

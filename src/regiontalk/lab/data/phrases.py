@@ -22,11 +22,11 @@ from regiontalk.lab.data.noun_phrases import (
     NounPhrase,
     noun_phrase_between,
     noun_phrases,
-    with_article,
 )
 from regiontalk.lab.data.parse_tree import PARSER, Parser, Sentence, Token, Tree
 from regiontalk.lab.data.records import Record, TrueRegion, stream_records
 from regiontalk.lab.data.writing import Counts, write_dataset
+from regiontalk.language.articles import indefinite_article
 from regiontalk.language.object_names import object_names
 
 DERIVED = "derived"
@@ -209,7 +209,8 @@ def _texts(noun: NounPhrase, tree: Tree) -> tuple[str, ...]:
     words = tree.words(noun.start, noun.head)
     if words[-1] in UNCOUNTABLE or not object_names().classes_of(words):
         return tuple(text for text in noun.texts if text != noun.short)
-    return tuple(with_article(text) for text in noun.texts if len(text.split()) < MOST_WORDS)
+    short = [text for text in noun.texts if len(text.split()) < MOST_WORDS]
+    return tuple(f"{indefinite_article(text)} {text}" for text in short)
 
 
 def _determined(first: Token) -> bool:

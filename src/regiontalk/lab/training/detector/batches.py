@@ -29,6 +29,7 @@ from regiontalk.lab.training.detector.targets import Truths
 from regiontalk.lab.training.loader import StepBatch
 from regiontalk.lab.training.recipe.detector import AugmentationConfig, DataConfig
 from regiontalk.language import vocabulary as text
+from regiontalk.language.articles import with_article
 from regiontalk.language.vocabulary import END, LENGTH_STYLE, Vocabulary
 
 MOST_BROKEN = 20  # photos in a row that cannot be read: then it is not the photos
@@ -95,7 +96,7 @@ def usable_phrases(record: Record, config: DataConfig, cleaning: str) -> list[Ph
             continue
         is_name = kind in config.articles
         if is_name:
-            words = text.with_article(words)
+            words = with_article(words)
         x0, y0, x1, y1 = region.xyxy
         box = (
             max(x0, 0.0),
