@@ -27,7 +27,7 @@ from regiontalk.lab.nets.fcln import FCLN
 from regiontalk.lab.training.recipe import load_recipe
 from regiontalk.language.vocabulary import Vocabulary
 from regiontalk.model import Model
-from regiontalk.models import loading
+from regiontalk.models import packaged
 from regiontalk.models.folder import read_model_folder, write_model_folder
 from regiontalk.models.onnx_runtime import OnnxRuntime, head_graphs
 from regiontalk.models.torch_loading import open_torch_runtime
@@ -168,7 +168,7 @@ def main() -> None:
     parser = options_of(__doc__)
     parser.add_argument(
         "--model",
-        type=loading.place_of,
+        type=packaged.place_of,
         default="embedded",
         help="a model folder; embedded, fast: the package's",
     )

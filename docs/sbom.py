@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from typing import Any
 
-from regiontalk.models import loading
+from regiontalk.models import packaged
 
 PACKAGE = "regiontalk"
 REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -93,7 +93,7 @@ def _licences(dist: Distribution) -> dict[str, Any]:
 
 
 def _models() -> Iterator[dict[str, Any]]:
-    for folder in loading.own_models().values():
+    for folder in packaged.own_models().values():
         described = json.loads((folder / "model.json").read_text(encoding="utf-8"))
         terms = described["terms"]
         sums = (folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines()

@@ -476,7 +476,7 @@ def test_load_takes_a_folder(tiny_model: Path, scene: Image.Image) -> None:
 def test_load_without_a_folder_takes_the_embedded_model(
     tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regiontalk.models.loading.EMBEDDED", tmp_path / "weights")
+    monkeypatch.setattr("regiontalk.models.packaged.EMBEDDED", tmp_path / "weights")
     with pytest.raises(ModelError, match="package has no model") as caught:
         regiontalk.load()
     assert "export" in str(caught.value.hint)

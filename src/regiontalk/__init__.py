@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from regiontalk.errors import RegionTalkError
 from regiontalk.io.renamed_imports import keep_old_imports
-from regiontalk.models.loading import EMBEDDED, load
+from regiontalk.models.loading import load
+from regiontalk.models.packaged import EMBEDDED
 from regiontalk.results import (
     Alignment,
     AltText,

@@ -324,7 +324,7 @@ def main() -> None:
             environment = preloaded_environment(compile_shim(place))
             sys.exit(subprocess.run([sys.executable, *sys.argv], env=environment).returncode)  # noqa: PLW1510
         sys.path.insert(0, str(Path(__file__).parents[1]))  # conftest: drawn scenes
-        from regiontalk.models.loading import FAST
+        from regiontalk.models.packaged import FAST
 
         import_everything()
         if options.arguments:

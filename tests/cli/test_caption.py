@@ -401,7 +401,7 @@ def test_what_is_no_fault_of_the_photo_ends_the_program(
 def test_without_a_model_this_is_said(
     desk: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regiontalk.models.loading.EMBEDDED", desk / "no-weights")
+    monkeypatch.setattr("regiontalk.models.packaged.EMBEDDED", desk / "no-weights")
     assert run(["caption", "a.jpg"]) == 6
     assert "this regiontalk package has no model" in capsys.readouterr().err
     assert run(["caption", "a.jpg", "--model", "deep"]) == 6

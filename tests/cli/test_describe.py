@@ -25,7 +25,7 @@ def desk(
     scene.resize((60, 40)).save(tmp_path / "deep" / "b.png")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "c.jpg").write_bytes(b"no photo")
-    monkeypatch.setattr("regiontalk.models.loading.EMBEDDED", speaking_model)
+    monkeypatch.setattr("regiontalk.models.packaged.EMBEDDED", speaking_model)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -112,7 +112,7 @@ def test_the_embedded_model(
 ) -> None:
     if content is not None:
         (tmp_path / "model.json").write_text(content)
-    monkeypatch.setattr("regiontalk.models.loading.EMBEDDED", tmp_path)
+    monkeypatch.setattr("regiontalk.models.packaged.EMBEDDED", tmp_path)
     model = next(finding for finding in doctor.examine() if finding.name == "model")
     assert model.found == found
     assert found is not None or model.fix

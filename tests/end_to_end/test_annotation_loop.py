@@ -47,7 +47,7 @@ def test_captions_are_corrected_and_learnt(
         (tmp_path / "photos").mkdir(exist_ok=True)
         scene.resize((96 + number, 64)).save(tmp_path / "photos" / f"{number}.jpg")
     shutil.copytree(tiny_model, tmp_path / "weights")
-    monkeypatch.setattr("regiontalk.models.loading.EMBEDDED", tmp_path / "weights")
+    monkeypatch.setattr("regiontalk.models.packaged.EMBEDDED", tmp_path / "weights")
     assert run(["caption", "photos", "--format", "labelstudio", "-o", "tasks.json", "-q"]) == 0
     tasks = json.loads(Path("tasks.json").read_text())
     Path("project.json").write_text(

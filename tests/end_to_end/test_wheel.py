@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from regiontalk.models import loading
+from regiontalk.models import packaged
 
 ROOT = Path(__file__).parents[2]
 LARGEST = 70_000_000
@@ -139,7 +139,7 @@ def test_the_bill_of_materials_names_what_is_installed(python: Path, tmp_path: P
     assert "starlette" not in parts
     assert parts["numpy"]["licenses"]
     models = [part for part in parts.values() if part["type"] == "machine-learning-model"]
-    assert len(models) == len(loading.own_models())
+    assert len(models) == len(packaged.own_models())
     assert all("LicenseRef-RegionTalk-Weights" in str(model["licenses"]) for model in models)
     references = {part["bom-ref"] for part in parts.values()}
     (own,) = [one for one in bill["dependencies"] if "pkg:pypi/regiontalk@" in one["ref"]]
@@ -147,7 +147,7 @@ def test_the_bill_of_materials_names_what_is_installed(python: Path, tmp_path: P
 
 
 def test_the_models_are_in_the_wheel(wheel: Path) -> None:
-    models = loading.own_models().values()
+    models = packaged.own_models().values()
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     assert {

@@ -155,7 +155,7 @@ def test_a_folder_that_is_no_model_is_named() -> None:
 def test_the_model_in_the_package_is_called_embedded(
     tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regiontalk.models.loading.EMBEDDED", tiny_model)
+    monkeypatch.setattr("regiontalk.models.packaged.EMBEDDED", tiny_model)
     record = RunRecord("predict")
     record.uses("model", tiny_model)
     assert record.values["inputs"][0]["path"] == "embedded"

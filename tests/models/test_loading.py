@@ -11,7 +11,7 @@ import pytest
 import regiontalk
 from regiontalk.cli.main import run
 from regiontalk.errors import ModelError
-from regiontalk.models import loading
+from regiontalk.models import packaged
 from regiontalk.models.folder import read_model_folder
 
 CAT = Path(__file__).parents[2] / "examples" / "photos" / "chelsea.jpg"
@@ -23,7 +23,7 @@ def fast() -> regiontalk.Model:
 
 
 def test_the_fast_model_shares_all_that_reads_neither_photos_nor_codes() -> None:
-    strong, fast = (read_model_folder(place) for place in loading.own_models().values())
+    strong, fast = (read_model_folder(place) for place in packaged.own_models().values())
     both = {"strong": strong, "fast": fast}
     assert {name for name in strong.graphs if strong.graphs[name] != fast.graphs[name]} == {
         "propose"
@@ -62,7 +62,7 @@ def test_a_name_is_a_model_and_a_path_is_a_folder(
 
 
 def test_a_package_without_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regiontalk.models.loading.FAST", tmp_path / "nothing")
+    monkeypatch.setattr("regiontalk.models.packaged.FAST", tmp_path / "nothing")
     with pytest.raises(ModelError, match="package has no model fast"):
         regiontalk.load("fast")
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from regiontalk.models import loading
+from regiontalk.models import packaged
 from regiontalk.models.folder import read_model_folder
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = [loading.EMBEDDED, loading.FAST]
+FOLDERS = [packaged.EMBEDDED, packaged.FAST]
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

@@ -18,7 +18,7 @@ from regiontalk.cli.options import json_option
 from regiontalk.errors import DataError
 from regiontalk.io.files import read_json
 from regiontalk.io.provenance import cpu_cores
-from regiontalk.models import loading
+from regiontalk.models import packaged
 
 EXTRAS = {
     "heif": "HEIF photos, as iPhones write them",
@@ -105,8 +105,8 @@ def examine() -> list[Finding]:
         Finding("python", platform.python_version()),
         Finding("platform", platform.platform()),
         Finding("cpu_threads", str(cpu_cores())),
-        _own_model("model", loading.EMBEDDED),
-        _own_model("fast model", loading.FAST),
+        _own_model("model", packaged.EMBEDDED),
+        _own_model("fast model", packaged.FAST),
         *_parts(),
         _cuda(),
     ]

@@ -24,7 +24,7 @@ from regiontalk.images.limits import Limits
 from regiontalk.images.moments import is_video
 from regiontalk.images.paths import WITH_VIDEOS, Photos, attempts, find_photos
 from regiontalk.images.photo import Photo
-from regiontalk.models import loading
+from regiontalk.models import packaged
 from regiontalk.models.folder import SUMS
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class PhotoOptions:
         )
         place = self.model
         if not isinstance(place, CaptionerAddress):
-            place = loading.place_of(place)
+            place = packaged.place_of(place)
         console.message(f"regiontalk: model {place}, device {self.device}", not self.verbose)
         return model
 
@@ -255,7 +255,7 @@ def _fingerprint(model: options.Place | None) -> str:
     """Changes when a model changes: its checksums, or names, sizes and times of a run's files."""
     if isinstance(model, CaptionerAddress):
         return model.fingerprint
-    place = loading.place_of(model)
+    place = packaged.place_of(model)
     sums = place / SUMS
     if sums.is_file():
         return hashlib.sha256(sums.read_bytes()).hexdigest()

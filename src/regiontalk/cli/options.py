@@ -16,7 +16,7 @@ from regiontalk.captioners.loading import CaptionerAddress, address_of, load_any
 from regiontalk.errors import InputError, UsageError, need
 from regiontalk.images.limits import MOST_MEGAPIXELS, Limits
 from regiontalk.io.files import data_folder
-from regiontalk.models import loading
+from regiontalk.models import loading, packaged
 
 if TYPE_CHECKING:
     from regiontalk.model import Model
@@ -43,13 +43,13 @@ class ModelPath(click.Path):
             address = address_of(value) if isinstance(value, str) else value
             if isinstance(address, CaptionerAddress):
                 return address
-        return super().convert(loading.place_of(value), parameter, context)
+        return super().convert(packaged.place_of(value), parameter, context)
 
     def shell_complete(
         self, _context: click.Context, _parameter: click.Parameter, incomplete: str
     ) -> list[Any]:
         names = [
-            name for name in loading.own_models() if incomplete and name.startswith(incomplete)
+            name for name in packaged.own_models() if incomplete and name.startswith(incomplete)
         ]
         return [*map(CompletionItem, names), CompletionItem(incomplete, type="dir")]
 

@@ -16,7 +16,6 @@ from regiontalk.io.files import write_json_lines
 from regiontalk.lab.data.dataset_model import DatasetModel, FindRegions
 from regiontalk.lab.data.records import Record, open_split
 from regiontalk.lab.runs import recording
-from regiontalk.models import loading
 from regiontalk.results import Description, ImageRegions
 
 
@@ -91,7 +90,7 @@ def command(
     boxes, find = {"own": ("own", None), "truth": ("true", None)}.get(regions) or region_source(
         regions, dataset, edge_model
     )
-    if loading.is_run(model) and _kind(model) in ("sentences", "joint"):
+    if options.is_run(model) and _kind(model) in ("sentences", "joint"):
         if find is not None:
             raise UsageError("a run of kind sentences or joint takes --regions own or truth")
         records = [dataset[number] for number in by_path]

@@ -39,7 +39,7 @@ from regiontalk.io.files import (
 )
 from regiontalk.io.provenance import command_line, cpu_name, file_fingerprint, git
 from regiontalk.lab.data.records import annotations_path
-from regiontalk.models import loading
+from regiontalk.models import packaged
 from regiontalk.models.folder import INFO, RUN_FILES, SUMS
 
 SCHEMA = "regiontalk-run/1"
@@ -330,7 +330,7 @@ def recipe_fingerprint(as_used: Mapping[str, Any]) -> str:
 def shown(path: Path) -> str:
     """The path as it was given; names for the package's models."""
     return next(
-        (name for name, own in loading.own_models().items() if path.resolve() == own.resolve()),
+        (name for name, own in packaged.own_models().items() if path.resolve() == own.resolve()),
         str(path),
     )
 

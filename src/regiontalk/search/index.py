@@ -20,7 +20,7 @@ from regiontalk.images.photo import Photo, PhotoSource
 from regiontalk.inference.alignment import region_vectors
 from regiontalk.inference.rank import without_repeats
 from regiontalk.model import Model
-from regiontalk.models import loading
+from regiontalk.models import loading, packaged
 from regiontalk.results import (
     CaptionCount,
     Finding,
@@ -433,7 +433,7 @@ class Index:
     def _check(self, store: Store, to_write: bool = False) -> None:
         """To be searched, the vectors count; new photos must also get their captions from the same
         model."""
-        made_with = loading.named(store.model.vectors_by)
+        made_with = packaged.named(store.model.vectors_by)
         book = self.words_book
         self.model = self.model or loading.load(made_with, lazily=True, words_book=book)
         wanted = build.identify(self.model)

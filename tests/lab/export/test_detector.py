@@ -17,7 +17,7 @@ from regiontalk.lab.export.detector import export_model, export_student
 from regiontalk.lab.export.graphs import LINEAR
 from regiontalk.lab.training.checkpoints import load_fcln, save_checkpoint
 from regiontalk.lab.training.detector.task import FCLNTask
-from regiontalk.models import loading
+from regiontalk.models import packaged
 from regiontalk.models.folder import detector_fingerprint, read_model_folder
 from regiontalk.models.onnx_runtime import OnnxRuntime
 from regiontalk.models.torch_loading import open_torch_runtime
@@ -125,5 +125,5 @@ class TestStudent:
         with pytest.raises(UsageError, match="names no teacher"):
             export_student(shaken_checkpoint, tmp_path / "fast", "fast", tiny_model)
         with pytest.raises(UsageError, match="not the student's teacher"):
-            export_student(student, tmp_path / "fast", "fast", loading.EMBEDDED)
+            export_student(student, tmp_path / "fast", "fast", packaged.EMBEDDED)
         assert not (tmp_path / "fast").exists()

@@ -288,8 +288,8 @@ def test_embedded_is_the_model_in_the_package(
     tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(tiny_model, tmp_path / "weights")
-    monkeypatch.setattr("regiontalk.models.loading.EMBEDDED", tmp_path / "weights")
+    monkeypatch.setattr("regiontalk.models.packaged.EMBEDDED", tmp_path / "weights")
     assert load_pretrained("embedded").words == read_model_folder(tiny_model).words
-    monkeypatch.setattr("regiontalk.models.loading.EMBEDDED", tmp_path / "nothing")
+    monkeypatch.setattr("regiontalk.models.packaged.EMBEDDED", tmp_path / "nothing")
     with pytest.raises(ModelError, match="no such model folder"):
         load_pretrained("embedded")

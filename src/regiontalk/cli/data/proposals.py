@@ -18,7 +18,7 @@ from regiontalk.lab.data.dataset_model import DatasetModel
 from regiontalk.lab.data.records import Dataset, Record, open_split
 from regiontalk.lab.data.region_files import ScoredBoxes, region_line
 from regiontalk.lab.runs import recording
-from regiontalk.models import loading
+from regiontalk.models import packaged
 
 
 @click.command()
@@ -59,10 +59,10 @@ def proposals(
     if source != EDGE_BOXES and edge_model is not None:
         raise UsageError("--edge-model is for edgeboxes")
     name, find = _finder(source, dataset, count, edge_model, device)
-    gpu = None if source == EDGE_BOXES else options.device_name(loading.place_of(source), device)
+    gpu = None if source == EDGE_BOXES else options.device_name(packaged.place_of(source), device)
     with recording("data proposals", out, gpu, source=name, count=count) as record:
         if source != EDGE_BOXES:
-            record.uses("model", options.model_place(loading.place_of(source)))
+            record.uses("model", options.model_place(packaged.place_of(source)))
         record.uses_data(data, split, len(dataset))
         found = in_order(lambda record: region_line(record, find(record), name), dataset, workers)
         write_json_lines(out, console.track(found, f"Looking at {data}", len(dataset), quiet))
@@ -75,5 +75,5 @@ def _finder(
     if source == EDGE_BOXES:
         name, boxes_of = edge_boxes(edge_model, count)
         return name, lambda record: boxes_of(record, dataset.read_photo(record))
-    asked = DatasetModel(options.load_model(loading.place_of(source), device), dataset)
+    asked = DatasetModel(options.load_model(packaged.place_of(source), device), dataset)
     return asked.model.runtime.info.name, lambda record: asked.proposals(record, count)

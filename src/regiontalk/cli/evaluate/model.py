@@ -24,7 +24,6 @@ from regiontalk.cli.splits import test_split_option
 from regiontalk.errors import UsageError, need
 from regiontalk.io.files import replacing
 from regiontalk.lab.data.records import Dataset, open_split
-from regiontalk.models import loading
 
 if TYPE_CHECKING:
     from regiontalk.lab.codes.store import CodedPhotos
@@ -152,7 +151,7 @@ def alignment(
 
     dataset = open_split(truth, split)
     records = itertools.islice(measurement.photos(dataset), first)
-    if not loading.is_run(model):
+    if not options.is_run(model):
         photos = AlignedPhotos.of_model(measurement.model(model, dataset))
         scores = iter([photos.score_matrix(records)])
     else:
@@ -199,7 +198,7 @@ def grounding(
 
     dataset = open_split(truth, split)
     records = measurement.photos(dataset)
-    if not loading.is_run(model):
+    if not options.is_run(model):
         photos = AlignedPhotos.of_model(measurement.model(model, dataset))
     else:
         coded = _load_codes(codes, measurement)

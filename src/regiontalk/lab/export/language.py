@@ -24,7 +24,7 @@ from regiontalk.models.folder import (
     read_model_folder,
     write_model_folder,
 )
-from regiontalk.models.loading import place_of
+from regiontalk.models.packaged import place_of
 from regiontalk.models.torch_runtime import Step
 
 ROWS = 3  # that the graph is traced with; any other number works as well

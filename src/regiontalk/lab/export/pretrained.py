@@ -31,7 +31,7 @@ from regiontalk.lab.training.checkpoints import fill_net, find_checkpoint, load_
 from regiontalk.lab.training.recipe import from_stored
 from regiontalk.lab.training.recipe.detector import FCLNRecipe
 from regiontalk.language.vocabulary import SPECIAL, Vocabulary
-from regiontalk.models import loading
+from regiontalk.models import packaged
 from regiontalk.models.folder import INFO, ModelFolder, read_model_folder
 
 PREFIX = "net."  # of the net's weights in the graphs
@@ -87,8 +87,8 @@ class Pretrained:
 
 def load_pretrained(place: str | Path) -> Pretrained:
     """`embedded` or `fast`, a model folder, or a run's folder or checkpoint."""
-    path = loading.place_of(place)
-    if place in loading.own_models() or (path / INFO).exists():
+    path = packaged.place_of(place)
+    if place in packaged.own_models() or (path / INFO).exists():
         return _from_model_folder(read_model_folder(path))
     if not path.is_dir():
         raise ModelError(

@@ -23,7 +23,7 @@ from regiontalk.lab.training.heads.sentences import SentencesTask
 from regiontalk.lab.training.malloc import keep_freed_memory
 from regiontalk.lab.training.processes import Processes, pick_device
 from regiontalk.lab.training.recipe import load_recipe, to_dict
-from regiontalk.models import loading
+from regiontalk.models import packaged
 from regiontalk.models.folder import SUMS
 
 TASKS: dict[str, Any] = {
@@ -118,7 +118,7 @@ def _places(named: str | tuple[str, ...] | None) -> list[Path]:
 
 def _model_place(model: str) -> Path:
     """A model folder, or the checkpoint of a run."""
-    folder = loading.place_of(model)
+    folder = packaged.place_of(model)
     return folder if (folder / SUMS).is_file() else find_checkpoint(folder)
 
 

@@ -44,7 +44,7 @@ from regiontalk.lab.training.recipe.language import LanguageDataConfig, Language
 from regiontalk.lab.training.task import Skip, Task
 from regiontalk.language.vocabulary import END, LENGTH_STYLE, UNKNOWN, Vocabulary
 from regiontalk.models.folder import read_model_folder
-from regiontalk.models.loading import place_of
+from regiontalk.models.packaged import place_of
 
 LONGEST_CAPTION = 12  # words, of the captions that are judged on dev
 
