@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import regiontalk
-from regiontalk.cli import console
 from regiontalk.cli.main import run
 from regiontalk.errors import ModelError
 from regiontalk.lab.data.merging import merge_regions
@@ -218,7 +217,7 @@ def test_a_run_that_fails_leaves_the_old_output_alone(
 def test_without_torch_the_extra_is_named(
     desk_with_run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(console.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert run(ON_DEV) == 7
     assert "pip install 'regiontalk[train]'" in capsys.readouterr().err
 
