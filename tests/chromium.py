@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,11 @@ FLAGS = [
 
 
 class Browser:
-    def __init__(self, profile: Path) -> None:
+    def __init__(self, profile: Path, more_flags: Sequence[str] = ()) -> None:
         taken, self._write = os.pipe()
         self._read, given = os.pipe()
         assert CHROMIUM is not None
-        command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", "about:blank"]
+        command = [CHROMIUM, *FLAGS, *more_flags, f"--user-data-dir={profile}", "about:blank"]
         # It reads from file descriptor 3 and writes to 4.
         self.process = subprocess.Popen(
             ["bash", "-c", f'exec "$@" 3<&{taken} 4>&{given}', "bash", *command],

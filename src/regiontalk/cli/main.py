@@ -27,6 +27,7 @@ HELP = {
         "search": "Find photos in an indexed folder by their content.",
         "teach": "Teach the model new words from a few examples.",
         "serve": "Run a web page and an HTTP API that caption and search photos.",
+        "live": "Show what the camera sees, with captions drawn on it as it goes.",
         "mcp": "Give assistants tools to search and look at photos.",
     },
     "For research": {

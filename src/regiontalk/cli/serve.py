@@ -30,21 +30,39 @@ def _limit_option(
     return click.option(name, field, type=kind, default=default, show_default=True, help=help)
 
 
+def listening_options(command: Decorated) -> Decorated:
+    """Where the server listens, and what it says."""
+    options = (
+        click.option(
+            "--host", default="127.0.0.1", show_default=True, help="The address to listen on."
+        ),
+        click.option(
+            "--port",
+            type=click.IntRange(0, 65535),
+            default=8765,
+            show_default=True,
+            help="0: choose a free port.",
+        ),
+        click.option(
+            "--allow-host",
+            "allowed_hosts",
+            multiple=True,
+            metavar="NAME",
+            help="A host name to accept.",
+        ),
+        click.option("--open/--no-open", "show", default=True, help="Open the page in a browser."),
+        click.option("-q", "--quiet", is_flag=True, help="Show no messages."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 @click.command()
 @click.argument("folder", required=False, type=click.Path(path_type=Path), metavar="[DIR]")
 @place_option
 @store_option
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8765,
-    show_default=True,
-    help="0: choose a free port.",
-)
-@click.option(
-    "--allow-host", "allowed_hosts", multiple=True, metavar="NAME", help="A host name to accept."
-)
+@listening_options
 @click.option(
     "--model",
     type=ANY_MODEL,
@@ -70,8 +88,6 @@ def _limit_option(
     20.0,
     "Time limit in seconds for an upload, and for the work on one photo.",
 )
-@click.option("--open/--no-open", "show", default=True, help="Open the page in a browser.")
-@click.option("-q", "--quiet", is_flag=True, help="Show no messages.")
 def command(
     *,
     max_megapixels: float,
@@ -86,12 +102,17 @@ def command(
     themselves. With --store it does not: `regiontalk index DIR --store` does, and any number of
     servers can search that database. Without --host, only this machine can reach the server.
     """
+    start(dict(given, megapixels=max_megapixels, words_book=words_book), show, quiet)
+
+
+def start(given: dict[str, Any], show: bool, quiet: bool, page: str = "") -> None:
+    """Serves with these settings until Ctrl-C, and opens a page of it."""
     need("serve", "the server", "starlette", "uvicorn", "python_multipart")
     from regiontalk.serve.server import run
     from regiontalk.serve.settings import Settings
 
-    book = True if words_book is None else words_book
-    settings = Settings(megapixels=max_megapixels, words_book=book, **given)
+    book = given.pop("words_book")
+    settings = Settings(words_book=True if book is None else book, **given)
     check_one_place(settings.place, settings.store)
     if settings.store is not None:
         need("postgres", "an index in PostgreSQL", "psycopg", "pgvector")
@@ -100,7 +121,8 @@ def command(
     if settings.folder is not None:
         check_folder(settings.folder)
 
-    def ready(address: str) -> None:
+    def ready(server: str) -> None:
+        address = f"{server}{page}"
         console.message(f"{address}  (Ctrl-C ends it)", quiet)
         if settings.host not in ("127.0.0.1", "localhost", "::1"):
             console.message(

@@ -39,6 +39,7 @@ def build(server: Server) -> Starlette:
     application = Starlette(
         routes=[
             Route("/", _page),
+            Route("/live", _live),
             Mount("/page", StaticFiles(directory=PAGE, packages=[SHARED])),
             Route("/openapi.json", show_description),
             Route("/metrics", show_metrics),
@@ -53,6 +54,10 @@ def build(server: Server) -> Starlette:
 
 async def _page(_: Request) -> Response:
     return FileResponse(PAGE / "index.html")
+
+
+async def _live(_: Request) -> Response:
+    return FileResponse(PAGE / "live.html")
 
 
 async def _theirs(_: Request, error: Exception) -> Response:

@@ -374,6 +374,7 @@ KEEP = Call(
 CALLS = (
     Call("GET", "/api/health", "State of the server; answers at once.", "Health", health),
     _looking("caption", "The regions of a photo, with captions.", "Regions", CAPTION, {}),
+    _looking("live", "The shown regions of a camera's picture, quickly.", "Regions", {}, {}),
     _looking("describe", "One sentence for a photo.", "Description", DESCRIBE, {}),
     _looking(
         "align",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from regiontalk.images.limits import Limits
 from regiontalk.images.moments import file_of, in_file, moment_of
 from regiontalk.images.photo import Photo, encode
 from regiontalk.model import Model
+from regiontalk.models.loading import FAST, load
 from regiontalk.results import Hit, Hits, ImageRegions, IndexedPhoto, Shown
 from regiontalk.search.build import digest_of
 from regiontalk.search.index import Index
@@ -25,6 +27,7 @@ from regiontalk.serve.settings import Settings
 from regiontalk.teaching import ToTeach, learn
 
 JPEG_QUALITY = 85
+LIVE = {"size": 320, "proposals": 50}  # of pictures of the camera: see benchmarks/live.py
 MOST_CAPTIONS = 5  # of a photo in a list
 
 Answer = dict[str, Any]
@@ -42,6 +45,9 @@ class Desk:
 
     model: Model
     index: Index | None
+    live_model: Path | None = None
+    """The model for pictures of the camera; None: `model`."""
+    words_book: Path | bool = True
 
     @classmethod
     def of(cls, settings: Settings) -> Desk:
@@ -49,12 +55,20 @@ class Desk:
             load_any(settings.model, words_book=settings.words_book),
             limits=Limits(settings.megapixels, settings.megabytes),
         )
-        if settings.folder is None:
-            return cls(model, None)
-        return cls(
-            model,
-            Index.open(settings.folder, model=model, place=settings.place, store=settings.store),
-        )
+        live_model = FAST if settings.model is None else None
+        index = None
+        if settings.folder is not None:
+            place, store = settings.place, settings.store
+            index = Index.open(settings.folder, model=model, place=place, store=store)
+        return cls(model, index, live_model, settings.words_book)
+
+    @cached_property
+    def quick_model(self) -> Model:
+        """For pictures of the camera; the package's fast one is loaded when it is first needed."""
+        if self.live_model is None:
+            return self.model.own
+        loaded = load(self.live_model, words_book=self.words_book)
+        return replace(loaded, limits=self.model.limits)
 
     def searched(self) -> Index:
         if self.index is None:
@@ -108,12 +122,14 @@ def _count(index: Index) -> int:
     return len(index)
 
 
-def _asking(ask: Callable[..., Any]) -> Callable[..., Answer]:
-    """A task that runs the model on a photo."""
+def _asking(
+    ask: Callable[..., Any], choose: Callable[[Desk], Model] = lambda desk: desk.model
+) -> Callable[..., Answer]:
+    """A task that runs a model on a photo."""
 
     def look(desk: Desk, photo: bytes | str, **options: Any) -> Answer:
         path = desk.relative(desk.photo(photo).path) if isinstance(photo, str) else ""
-        found = ask(desk.model, desk.open(photo), **options)
+        found = ask(choose(desk), desk.open(photo), **options)
         answer = {**found.to_dict(), "path": path}
         return answer | {"regions": _regions(found)} if type(found) is ImageRegions else answer
 
@@ -254,6 +270,7 @@ def unsure(desk: Desk, top: int = 20, folder: str = "") -> Answer:
 TASKS: dict[str, Callable[..., Any]] = {
     "caption": _asking(Model.__call__),
     **{name: _asking(_ask_own(name)) for name in ("describe", "align", "find")},
+    "live": _asking(partial(Model.__call__, **LIVE), lambda desk: desk.quick_model),
     **{
         task.__name__: task
         for task in (

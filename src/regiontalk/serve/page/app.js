@@ -118,7 +118,7 @@ viewer.onLike(({ xyxy, caption }) => {
 // Links within the page change the address without loading it again.
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[href]");
-  if (!link || link.className === "skip" || link.hasAttribute("download") || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (!link || link.className === "skip" || link.hasAttribute("download") || link.id === "live" || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   if (link.id === "back") close();
   else go(link.href);
