@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from regiontalk.cli.main import run
-from regiontalk.models.loading import FAST
+from regiontalk.models.packaged import FAST
 from regiontalk.serve.settings import Settings
 
 

@@ -8,7 +8,7 @@ import click
 
 from regiontalk.cli.options import MODEL, Book, words_book_option
 from regiontalk.cli.serve import listening_options, start
-from regiontalk.models.loading import FAST
+from regiontalk.models.packaged import FAST
 
 
 @click.command()

@@ -18,7 +18,8 @@ from regiontalk.images.limits import Limits
 from regiontalk.images.moments import file_of, in_file, moment_of
 from regiontalk.images.photo import Photo, encode
 from regiontalk.model import Model
-from regiontalk.models.loading import FAST, load
+from regiontalk.models.loading import load
+from regiontalk.models.packaged import FAST
 from regiontalk.results import Hit, Hits, ImageRegions, IndexedPhoto, Shown
 from regiontalk.search.build import digest_of
 from regiontalk.search.index import Index
