@@ -246,14 +246,53 @@ def read_corrections(folder: Path) -> State:
     return tuple(record.to_dict()["image"] for record in stream_records(place))
 
 
+def teach_and_forget(folder: Path) -> int:
+    """A word more and one less in a word book, as `teach` writes them."""
+    import numpy as np
+
+    from regiontalk.cli import console
+    from regiontalk.models.word_book import Example
+
+    book = open_book(folder)
+    examples = [Example("Rex", "a.png", (1.0, 2.0, 30.0, 40.0))]
+    try:
+        book.change(lambda words: words.with_examples(examples, np.ones((1, 8), np.float32)))
+        if "ball" in book.read().words:
+            book.change(lambda words: words.without(["ball"]))
+    except RegionTalkError as error:
+        console.message(error.message)
+        return 1 if "not enough memory" in error.message else error.exit_code
+    except MemoryError:
+        return 1
+    return 0
+
+
+def read_book(folder: Path) -> State:
+    return open_book(folder).read().words
+
+
+def open_book(folder: Path) -> Any:
+    from regiontalk.models.word_book import BookFile
+
+    return BookFile(folder / "words.npz", "0" * 64, "a model")
+
+
+def is_a_step(state: State, old: State, new: State) -> bool:
+    """Old, new, or with the new word and the one that is to go."""
+    return state in (old, new, (*old, *new))
+
+
 def is_beginning(state: State, old: State, new: State) -> bool:
     return len(old) <= len(state) and bool(state == new[: len(state)])
 
 
 def prepare(place: Path, model: Path) -> Iterator[Case]:
     """`model`: a model folder with the head that indexes."""
+    import numpy as np
+
     from conftest import draw_scene
     from regiontalk.cli.main import run
+    from regiontalk.models.word_book import Example
 
     photos = place / "photos"
     photos.mkdir()
@@ -286,6 +325,10 @@ def prepare(place: Path, model: Path) -> Iterator[Case]:
     lines = (corrected / "corrections" / "annotations.jsonl").read_bytes().splitlines(True)
     (corrected / "corrections" / "annotations.jsonl").write_bytes(lines[0])
     yield Case("corrections", corrected, corrections, read_corrections, is_beginning)
+    taught = Path(shutil.copytree(photos, place / "taught"))
+    ball = [Example("ball", "b.png", (0.0, 0.0, 9.0, 9.0))]
+    open_book(taught).change(lambda book: book.with_examples(ball, np.zeros((1, 8), np.float32)))
+    yield Case("teach and forget", taught, teach_and_forget, read_book, is_a_step)
     caption = ["caption", "a.png", "b.png", "--model", str(model), "-q", "--force"]
     for name in ("out.jsonl", "out.html", "out.csv", "pictures"):
         outputs = Path(shutil.copytree(photos, place / f"with {name}"))
@@ -365,6 +408,7 @@ def import_everything() -> None:
     import regiontalk.cli.caption
     import regiontalk.cli.index
     import regiontalk.lab.data.formats.exports
+    import regiontalk.models.word_book
     import regiontalk.search.index
     import regiontalk.serve.corrections
     import regiontalk.show.page  # noqa: F401

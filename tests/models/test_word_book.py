@@ -131,6 +131,21 @@ def test_a_damaged_book_is_an_error_that_names_the_file(data: bytes, tmp_path: P
     assert path.read_bytes() == data
 
 
+def test_a_lack_of_memory_does_not_blame_the_book(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody should be told to throw away a book that is fine."""
+    file = a_file(tmp_path, Rex=things(0, 1))
+
+    def no_memory(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(np, "load", no_memory)
+    with pytest.raises(ModelError, match="there is not enough memory to read it") as caught:
+        read_word_book(file.path)
+    assert caught.value.hint is None
+
+
 def test_a_newer_book_says_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "words.npz"
     path.write_bytes(changed(BOOK, {"format": 99}))

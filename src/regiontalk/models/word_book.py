@@ -215,9 +215,11 @@ def _read_arrays(data: bytes, path: Path) -> tuple[NDArray[np.float16], bytes]:
                 raise _damaged(path, f"larger than {LARGEST_BOOK >> 20} MB")
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
+    except MemoryError as error:  # the file may be fine: nobody should throw it away
+        raise ModelError(f"{path}: there is not enough memory to read it") from error
     except (
         *(zipfile.BadZipFile, ValueError, OSError, KeyError, EOFError),
-        *(MemoryError, NotImplementedError, RuntimeError),
+        *(NotImplementedError, RuntimeError),
     ) as error:
         raise _damaged(path, "not a word book, or cut off") from error
     if {name: (array.dtype.type, array.ndim) for name, array in arrays.items()} != _ARRAYS:
