@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from regiontalk.models.background import Space, to_length_1
 from regiontalk.models.runtime import Floats
-from regiontalk.models.word_book import Example, WordBook
+from regiontalk.models.word_book import BookFile, Example, WordBook
 
 SIZE = 16
 DETECTOR = "0123456789abcdef"
@@ -37,3 +39,11 @@ def a_book(**words: Floats) -> WordBook:
         ]
         book = book.with_examples(examples, codes)
     return book
+
+
+def write_examples(path: Path, writer: int) -> None:
+    """Ten examples, one write each; a process of its own can import this."""
+    file = BookFile(path, DETECTOR, "a model")
+    for number in range(10):
+        example = Example(f"word {writer}", f"{number}.jpg", (0, 0, 1, 1))
+        file.change(lambda book, one=example: book.with_examples([one], things(writer)))

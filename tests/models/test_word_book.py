@@ -22,7 +22,7 @@ from regiontalk.models.word_book import (
     read_word_book,
     without_article,
 )
-from taught_things import DETECTOR, SIZE, a_book, things
+from taught_things import DETECTOR, SIZE, a_book, things, write_examples
 
 
 def a_file(tmp_path: Path, **words: Any) -> BookFile:
@@ -185,17 +185,10 @@ def test_what_another_process_writes_is_seen(tmp_path: Path) -> None:
     assert not mine.path.exists()
 
 
-def _add(path: Path, writer: int) -> None:
-    file = BookFile(path, DETECTOR, "a model")
-    for number in range(10):
-        example = Example(f"word {writer}", f"{number}.jpg", (0, 0, 1, 1))
-        file.change(lambda book, one=example: book.with_examples([one], things(writer)))
-
-
 def test_two_writers_take_turns(tmp_path: Path) -> None:
     path = tmp_path / "words.npz"
     context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=_add, args=(path, writer)) for writer in (1, 2)]
+    writers = [context.Process(target=write_examples, args=(path, writer)) for writer in (1, 2)]
     for writer in writers:
         writer.start()
     for writer in writers:
