@@ -211,7 +211,7 @@ class Model:
 
     @property
     def own(self) -> Model:
-        """The model of this package that makes the vectors of an index; of its own models, itself."""
+        """The package's model that makes the vectors of an index; of its own models, itself."""
         return self
 
     @property
@@ -333,7 +333,8 @@ class Model:
 
     def known_names(self, names: Sequence[str]) -> KnownNames:
         """Which names of one's own list the model can recognise: those of `names`, nouns of its
-        captions, and taught words. Articles, plurals and words that mean the same are understood."""
+        captions, and taught words. Articles, plurals and words that mean the same are
+        understood."""
         return NameList.of(names, self._knowledge).split()
 
     def _listed(self, names: Sequence[str]) -> NameList:

@@ -74,8 +74,8 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
         return _read_float
     if origin is typing.Literal:
         return functools.partial(_read_choice, parts)
-    if origin in (typing.Union, types.UnionType):
-        (inner,) = (_reader(part) for part in parts if part is not type(None))
+    if _is_optional(hint):
+        inner = _reader(_without_none(hint))
         return lambda value: None if value is None else inner(value)
     if dataclasses.is_dataclass(hint):
         return _dataclass_reader(hint)
@@ -84,6 +84,18 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
     if origin in (dict, Mapping):
         return _dict_reader(_reader(parts[1]))
     return _read_int if hint is int else functools.partial(_expect, hint)
+
+
+def _is_optional(hint: Any) -> bool:
+    return typing.get_origin(hint) in (typing.Union, types.UnionType)
+
+
+def _without_none(hint: Any) -> Any:
+    """The type of an optional value where it is not None."""
+    if not _is_optional(hint):
+        return hint
+    (part,) = (part for part in typing.get_args(hint) if part is not type(None))
+    return part
 
 
 def _expect(kind: type, value: Any) -> Any:
@@ -150,11 +162,9 @@ def _dataclass_reader(kind: Any) -> Callable[[Any], Any]:
     hints = typing.get_type_hints(kind)
     fields = dataclasses.fields(kind)
     takes_more = issubclass(kind, WithMore)
-    readers = {
-        field.name: _reader(hints[field.name])
-        for field in fields
-        if not (takes_more and field.name == "more")
-    }
+    known = [field.name for field in fields if not (takes_more and field.name == "more")]
+    optional = {name for name in known if _is_optional(hints[name])}
+    readers = {name: _reader(_without_none(hints[name])) for name in known}
     missing = dataclasses.MISSING
     required = [
         field.name
@@ -168,6 +178,9 @@ def _dataclass_reader(kind: Any) -> Callable[[Any], Any]:
         for key, item in _expect(dict, value).items():
             if key not in readers:
                 unknown[key] = item
+                continue
+            if item is None and key in optional:
+                values[key] = None
                 continue
             try:
                 values[key] = readers[key](item)

@@ -86,8 +86,8 @@ class ReadPhrase:
 
     @property
     def content(self) -> tuple[str, ...]:
-        """The known words that say what to look for, each once; all of them if they are all function
-        words."""
+        """The known words that say what to look for, each once; all of them if they are all
+        function words."""
         every = tuple(dict.fromkeys(self.known))
         return tuple(word for word in every if word not in FUNCTION_WORDS) or every
 

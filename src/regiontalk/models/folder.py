@@ -218,9 +218,10 @@ def read_model_folder(path: Path) -> ModelFolder:
             )
     graphs = {name: files[f"{name}.onnx"] for name in DETECTOR}
     detector = detector_fingerprint(graphs)
-    heads = {name: _read_head(path, name, info, files) for name in info.heads}
-    for name, read in heads.items():
-        check_head(name, read.info, detector, str(path))
+    heads: dict[str, Head] = {}
+    for name in info.heads:
+        heads[name] = _read_head(path, name, info, files)
+        check_head(name, heads[name].info, detector, str(path))
     names = _read_names(path / NAMES, files[NAMES], detector) if NAMES in files else None
     words = _read_words(path / WORDS, files[WORDS])
     background = files.get(BACKGROUND)

@@ -54,9 +54,9 @@ def exporting(
     """A function that takes each photo and writes it in the format `name`, not one of
     `FOLDERS`.
 
-    Lines are written as photos come, a JSON value or track at the end. `folder`: that of the written file,
-    if there is one. Relative paths of photos are then relative to it, as readers expect.
-    """
+    Lines are written as photos come, a JSON value or track at the end. `folder`: that of the
+    written file, if there is one. Relative paths of photos are then relative to it, as readers
+    expect."""
     if name in LINES:
         header, lines = LINES[name]
         write(header)
