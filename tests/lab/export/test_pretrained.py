@@ -27,6 +27,8 @@ from regiontalk.lab.nets.language import LanguageConfig
 from regiontalk.lab.nets.localization import LocalizationConfig
 from regiontalk.lab.nets.recognition import RecognitionConfig
 from regiontalk.lab.training.checkpoints import read_state, read_tensors, save_checkpoint
+from regiontalk.lab.training.detector.task import FCLNTask
+from regiontalk.lab.training.engine import Engine
 from regiontalk.lab.training.recipe import load_recipe, to_dict
 from regiontalk.language.vocabulary import UNKNOWN, Vocabulary
 from regiontalk.models.folder import ModelInfo, read_model_folder, write_model_folder
@@ -293,3 +295,41 @@ def test_embedded_is_the_model_in_the_package(
     monkeypatch.setattr("regiontalk.models.packaged.EMBEDDED", tmp_path / "nothing")
     with pytest.raises(ModelError, match="no such model folder"):
         load_pretrained("embedded")
+
+
+@pytest.mark.parametrize("second", ["fcln-mosaics", "fcln-balanced"])
+def test_recognition_and_language_learn_before_localization(
+    second: str, scenes: Path, quick_changes: tuple[str, ...], tmp_path: Path
+) -> None:
+    """recipes/fcln-captions.toml and the recipes that go on from it, with a very small net: what
+    was learned on true boxes is kept, and the localization layer is new."""
+
+    class Nobody:
+        def step(self, *_: object) -> None: ...
+        def say(self, _: str) -> None: ...
+
+    small = (
+        f'data=[{{path="{scenes}"}}]',
+        *(change for change in quick_changes if not change.startswith("data")),
+        *("net.backbone=tiny", "net.language.dropout=0.3", "vocabulary.smallest_count=1"),
+        *("run.precision=float32", "run.workers=0", "run.steps=2", "schedule.warmup=1"),
+        "schedule.freeze_first_layers=false",
+    )
+    first = load_recipe(RECIPES / "fcln-captions.toml", (*small, 'backbone_weights=""'))
+    first = replace(first, backbone_weights=None)
+    Engine(FCLNTask.begin(first), tmp_path / "run", torch.device("cpu"), Nobody()).train()
+    pretrained = load_pretrained(str(tmp_path / "run"))
+    taught = pretrained.net.state_dict()
+    recipe = load_recipe(RECIPES / f"{second}.toml", (*small, f"init_from={tmp_path / 'run'}"))
+    task = FCLNTask.begin(recipe)
+    assert task.recipe.net.localize
+    assert task.recipe.net.localization == recipe.net.localization
+    weights = task.net.state_dict()
+    assert {name.split(".")[0] for name in set(weights) - set(taught)} == {"localization"}
+    assert all(torch.equal(weights[name], taught[name]) for name in taught)
+    Engine(task, tmp_path / "whole", torch.device("cpu"), Nobody()).train()
+    trained = load_pretrained(str(tmp_path / "whole")).net
+    assert trained.config.localize
+    assert not torch.equal(
+        trained.state_dict()["language.output.bias"], taught["language.output.bias"]
+    )

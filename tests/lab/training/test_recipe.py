@@ -253,3 +253,10 @@ def test_a_recipe_replaces_keys_of_its_base(tmp_path):
     (tmp_path / "first.toml").write_text('base = "second.toml"\n')
     with pytest.raises(UsageError, match="base"):
         load_recipe(tmp_path / "second.toml")
+
+
+def test_mosaics_and_sentences_of_whole_photos_exclude_each_other(recipe_file):
+    sentences = ("sentences.per_photo=2", "sampler.inference_proposals=8")
+    assert "whole photos" in refused(recipe_file, *sentences, "augmentation.mosaic=0.5")
+    assert "mosaic" in refused(recipe_file, "augmentation.mosaic=1.5")
+    assert load_recipe(recipe_file, ("augmentation.mosaic=1.0",)).augmentation.mosaic == 1

@@ -48,10 +48,12 @@ class Pretrained:
 
     def adapt(self, recipe: FCLNRecipe) -> FCLNRecipe:
         """The recipe with this net instead of its own, except `net.skip`, which only training
-        uses."""
+        uses, and a localization layer where this net has none."""
         frozen = self.folded or recipe.schedule.freeze_batchnorm
         schedule = replace(recipe.schedule, freeze_batchnorm=frozen)
         net = replace(self.net.config, skip=recipe.net.skip)
+        if not net.localize:
+            net = replace(net, localize=True, localization=recipe.net.localization)
         return replace(recipe, net=net, backbone_weights=None, schedule=schedule)
 
     def extend(self, words: Vocabulary) -> Vocabulary:
@@ -61,9 +63,9 @@ class Pretrained:
         return replace(words, words=self.words.words + new)
 
     def fill(self, net: FCLN, words: Vocabulary) -> None:
-        """Copies the weights to a net of the same configuration. A new word starts as `<UNK>`, a
-        new START token as that of the first style."""
-        weights = self.net.state_dict()
+        """Copies the weights to a net that `adapt` configured; a new localization layer keeps its
+        own. A new word starts as `<UNK>`, a new START token as that of the first style."""
+        weights = net.state_dict() | self.net.state_dict()
         tokens = [*range(len(SPECIAL)), *self.words.encode(words.words)]
         starts = [
             self.words.start(style if style in self.words.styles else None)

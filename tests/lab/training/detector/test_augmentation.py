@@ -18,6 +18,7 @@ from regiontalk.lab.training.detector.augmentation import (
     crop,
     mirror,
     plain_view,
+    quarter,
     random_view,
     random_zoom,
     reduce_resolution,
@@ -227,3 +228,17 @@ def test_zooms_go_both_ways_and_may_be_few() -> None:
     assert few == {0.5, 1.0, 2.0}
     with pytest.raises(UsageError, match="zooms is 1"):
         AugmentationConfig(zooms=1)
+
+
+def test_a_painted_rectangle_is_where_the_mosaic_says_it_is() -> None:
+    photos = [painted(), painted(size=(100, 160)), painted(size=(300, 120)), painted()]
+    mosaic, quarters = quarter(photos, (201, 141))
+    assert mosaic.size == (201, 141)
+    pixels = np.asarray(mosaic).astype(int)
+    for number, place in enumerate(quarters):
+        ((x0, y0, x1, y1),) = np.rint(place.boxes(np.array([BOX], dtype=float))).astype(int)
+        assert 100 * (number % 2) <= x0 < x1 <= 100 * (number % 2 + 1)
+        assert 70 * (number // 2) <= y0 < y1 <= 70 * (number // 2 + 1)
+        inside = pixels[y0 + 2 : y1 - 2, x0 + 2 : x1 - 2]
+        assert np.abs(inside - np.array(RED)).max() <= 2
+    assert (pixels[-1, -1] == 127).all()  # what no photo fills is grey

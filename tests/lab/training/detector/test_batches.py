@@ -418,6 +418,49 @@ class TestBatch:
         assert torch.equal(moved.truths.tokens, batch.truths.tokens)
 
 
+class TestMosaic:
+    def batches(self, folder: Path, regions: list[dict[str, object]]) -> TrainingBatches:
+        write_dataset(folder, [{"regions": regions} for _ in range(6)])
+        return make_batches(folder, AugmentationConfig(flip=0.0, mosaic=1.0))
+
+    def test_four_photos_fill_one_with_their_boxes(self, tmp_path):
+        batch = self.batches(tmp_path / "d", [region("a thing")])[0]
+        assert batch.sizes.tolist() == [[64, 48]] * 2  # as large as the first of them
+        for boxes, valid in zip(batch.truths.boxes_xyxy, batch.truths.valid, strict=True):
+            expected = [[2, 2, 20, 15], [34, 2, 52, 15], [2, 26, 20, 39], [34, 26, 52, 39]]
+            assert boxes[valid].tolist() == expected
+        corners = batch.images[:, 0, [0, 0, 47, 47], [0, 63, 0, 63]]
+        assert len({tuple(row.tolist()) for row in corners}) > 1  # of several photos
+
+    def test_it_depends_on_seed_and_step_alone(self, tmp_path):
+        batches = self.batches(tmp_path / "d", [region("a thing")])
+        assert torch.equal(batches[1].images, batches[1].images)
+        assert not torch.equal(batches[1].images, batches[2].images)
+
+    def test_phrases_that_say_where_are_left_out(self, tmp_path):
+        regions = [region("left man"), region("a thing"), region("man on the right")]
+        truths = self.batches(tmp_path / "d", regions)[0].truths
+        assert truths.valid.sum(dim=1).tolist() == [4, 4]
+
+    def test_without_any_other_phrase_the_photo_stays_alone(self, tmp_path):
+        truths = self.batches(tmp_path / "d", [region("left man")])[0].truths
+        assert truths.valid.sum(dim=1).tolist() == [1, 1]
+
+    def test_another_mosaic_takes_the_place_of_one_with_a_broken_photo(self, tmp_path):
+        batches = self.batches(tmp_path / "d", [region("a thing")])
+        (tmp_path / "d" / "3.png").write_bytes(b"no photo")
+        for step in range(4):
+            batch = batches[step]
+            assert batch.truths.valid.sum(dim=1).tolist() == [4, 4]
+            assert all("3.png: " in line for line in batch.skipped)
+
+    def test_a_share_of_the_photos(self, tmp_path):
+        write_dataset(tmp_path / "d", [{} for _ in range(6)])
+        half = make_batches(tmp_path / "d", AugmentationConfig(flip=0.0, mosaic=0.5))
+        counts = [half[step].truths.valid.sum(dim=1).tolist() for step in range(len(half))]
+        assert {count for pair in counts for count in pair} == {1, 4}
+
+
 class TestSource:
     def test_only_photos_with_something_to_say(self, tmp_path):
         folder = write_dataset(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from regiontalk import boxes
-from regiontalk.images.photo import resize
+from regiontalk.images.photo import GREY, resize
 from regiontalk.lab.training.recipe.detector import AugmentationConfig
 
 LUMINANCE = np.array([0.299, 0.587, 0.114])  # of red, green and blue
@@ -41,6 +42,37 @@ def stretched_view(
     pixels = np.array(photo.resize(size, Image.Resampling.BILINEAR, reducing_gap=2.0))
     scaled = boxes.scale(boxes_xyxy, size[0] / photo.width, size[1] / photo.height)
     return View(pixels, scaled, np.ones(len(scaled), dtype=bool))
+
+
+@dataclass(frozen=True)
+class Quarter:
+    """Where a photo is in a mosaic: how much it is reduced, and its left and top."""
+
+    scales: tuple[float, float]
+    left: int
+    top: int
+
+    def boxes(self, boxes_xyxy: NDArray[np.floating]) -> NDArray[np.floating]:
+        """The photo's boxes (N, 4) in the mosaic."""
+        scaled = boxes.scale(boxes_xyxy.reshape(-1, 4), *self.scales)
+        return scaled + np.array([self.left, self.top, self.left, self.top])
+
+
+def quarter(
+    photos: Sequence[Image.Image], size: tuple[int, int]
+) -> tuple[Image.Image, list[Quarter]]:
+    """Four photos in the quarters of a grey one of such width and height, each as large as fits."""
+    across, down = size[0] // 2, size[1] // 2
+    mosaic = Image.new("RGB", size, (GREY, GREY, GREY))
+    quarters = []
+    for number, photo in enumerate(photos):
+        fit = min(across / photo.width, down / photo.height)
+        width, height = max(1, round(photo.width * fit)), max(1, round(photo.height * fit))
+        left, top = across * (number % 2), down * (number // 2)
+        reduced = photo.resize((width, height), Image.Resampling.BILINEAR, reducing_gap=2.0)
+        mosaic.paste(reduced, (left, top))
+        quarters.append(Quarter((width / photo.width, height / photo.height), left, top))
+    return mosaic, quarters
 
 
 def random_zoom(config: AugmentationConfig, random: np.random.Generator) -> float:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -22,7 +23,13 @@ from regiontalk.images.photo import open_photo, pad_together, resized_size
 from regiontalk.lab.data.records import Dataset, Record, TrueRegion, epoch_order
 from regiontalk.lab.data.region_files import ScoredBoxes, read_region_file
 from regiontalk.lab.nets.localization import Proposals
-from regiontalk.lab.training.detector.augmentation import View, plain_view, random_view, random_zoom
+from regiontalk.lab.training.detector.augmentation import (
+    View,
+    plain_view,
+    quarter,
+    random_view,
+    random_zoom,
+)
 from regiontalk.lab.training.detector.photo_cache import PhotoCache
 from regiontalk.lab.training.detector.photo_sentences import SentencePicker, Sentences
 from regiontalk.lab.training.detector.targets import Truths
@@ -107,6 +114,15 @@ def usable_phrases(record: Record, config: DataConfig, cleaning: str) -> list[Ph
         if box[2] - box[0] >= 1 and box[3] - box[1] >= 1:
             phrases.append(Phrase(box, tuple(words), style, is_name))
     return phrases
+
+
+class Scene(NamedTuple):
+    """A photo of a data set, or four of them in one, before it is augmented."""
+
+    photo: Image.Image
+    phrases: list[Phrase]
+    phrase_boxes_xyxy: NDArray[np.floating]  # (P, 4) in the photo's pixels
+    proposal_boxes_xyxy: NDArray[np.floating]  # (K, 4)
 
 
 @dataclass(frozen=True)
@@ -200,15 +216,36 @@ class Source:
         """Keeps opened photos in memory, reduced to `long_side` at most."""
         self.cache = PhotoCache(self.sizes.tolist(), long_side)
 
-    def open(self, record: Record, number: int) -> tuple[Image.Image, NDArray[np.floating]]:
-        """The photo, and the factors from the record's pixels to it (both 1 unless the file was
-        resized)."""
+    def scene(self, number: int) -> Scene:
+        """A photo with its phrases and proposals; an error names the photo."""
+        record = self.record(number)
 
         def decode() -> Image.Image:
             return open_photo(self.dataset.read_photo(record))
 
-        photo = decode() if self.cache is None else self.cache.get(number, decode)
-        return photo, np.array([photo.width / record.width, photo.height / record.height] * 2)
+        try:
+            photo = decode() if self.cache is None else self.cache.get(number, decode)
+        except RegionTalkError as error:
+            raise DataError(f"{self.config.path}: {record.image}: {error.message}") from error
+        phrases = self.phrases(record)
+        factors = np.array([photo.width / record.width, photo.height / record.height] * 2)
+        boxes = np.array([phrase.xyxy for phrase in phrases]) * factors
+        return Scene(photo, phrases, boxes, self.proposals_xyxy(record) * factors)
+
+    def mosaic(self, numbers: Sequence[int], size: tuple[int, int]) -> Scene:
+        """Four photos in the quarters of one of such width and height. Phrases that say where a
+        thing is in its photo are left out."""
+        scenes = [self.scene(number) for number in numbers]
+        canvas, quarters = quarter([scene.photo for scene in scenes], size)
+        phrases: list[Phrase] = []
+        phrase_boxes = []
+        proposal_boxes = []
+        for scene, place in zip(scenes, quarters, strict=True):
+            kept = [n for n, one in enumerate(scene.phrases) if not text.tells_position(one.words)]
+            phrases += [scene.phrases[n] for n in kept]
+            phrase_boxes.append(place.boxes(scene.phrase_boxes_xyxy[kept]))
+            proposal_boxes.append(place.boxes(scene.proposal_boxes_xyxy))
+        return Scene(canvas, phrases, np.concatenate(phrase_boxes), np.concatenate(proposal_boxes))
 
 
 class Plan:
@@ -315,9 +352,8 @@ class TrainingBatches:
             try:
                 return self._load(example, size)
             except RegionTalkError as error:
-                record = source.record(example.number)
-                broken = DataError(f"{source.config.path}: {record.image}: {error.message}")
-                skipped.append(broken.message)
+                broken = error
+                skipped.append(error.message)
                 example = replace(example, number=int(random.integers(len(source))))
                 size = None
         raise broken
@@ -348,20 +384,31 @@ class TrainingBatches:
     def _load(self, example: Example, size: tuple[int, int] | None) -> Item:
         source = self.plan.sources[example.source]
         record = source.record(example.number)
-        phrases = source.phrases(record)
-        photo, factors = source.open(record, example.number)
+        scene = self._scene(source, example, size)
+        phrases = scene.phrases
         random = np.random.default_rng(example.seed)
         sentences = [] if self.picker is None else self.picker.pick(record, random)
         texts = [*(phrase.words for phrase in phrases), *sentences]
         may_flip = not any(map(text.breaks_when_mirrored, texts))
-        boxes = (
-            np.concatenate([[phrase.xyxy for phrase in phrases], source.proposals_xyxy(record)])
-            * factors
+        boxes = np.concatenate([scene.phrase_boxes_xyxy, scene.proposal_boxes_xyxy])
+        view = random_view(
+            scene.photo, boxes, self.long_side, may_flip, self.augmentation, random, size
         )
-        view = random_view(photo, boxes, self.long_side, may_flip, self.augmentation, random, size)
         if not view.kept[: len(phrases)].any():
-            view = plain_view(photo, boxes, self.long_side)
+            view = plain_view(scene.photo, boxes, self.long_side)
         return Item(view, phrases, source.weights(phrases), example.seed, record.image, sentences)
+
+    def _scene(self, source: Source, example: Example, size: tuple[int, int] | None) -> Scene:
+        """The example's photo, or a mosaic of it and three others of its data set."""
+        random = np.random.default_rng([example.seed, example.number, 3])
+        if random.random() >= self.augmentation.mosaic:
+            return source.scene(example.number)
+        others = random.integers(len(source), size=3).tolist()
+        across, down = source.sizes[example.number].tolist()
+        mosaic = source.mosaic(
+            [example.number, *others], size or resized_size(across, down, self.long_side)
+        )
+        return mosaic if mosaic.phrases else source.scene(example.number)
 
 
 def collate(items: Sequence[Item], words: Vocabulary, pad_to: int) -> Batch:

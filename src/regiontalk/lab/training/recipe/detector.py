@@ -110,8 +110,13 @@ class AugmentationConfig:
     """Not 0: only this many zooms, evenly spread from 1/zoom to zoom. A GPU plans its convolutions
     again for every size of a batch, which takes seconds."""
 
+    mosaic: float = 0.0
+    """Differs from the paper: probability that a photo becomes one of four in a mosaic, so that
+    there are more and smaller regions."""
+
     def __post_init__(self) -> None:
         check_range(1, zoom=self.zoom)
+        check_range(0, 1, mosaic=self.mosaic)
         if self.resolution is not None and not 1 <= self.resolution[0] <= self.resolution[1]:
             raise UsageError(
                 f"resolution is {list(self.resolution)}; it must be two sizes in pixels, the "
@@ -280,5 +285,7 @@ class FCLNRecipe:
             raise UsageError(
                 "teacher cannot be used with init_from, [sentences] or net.localize = false"
             )
+        if self.sentences is not None and self.augmentation.mosaic:
+            raise UsageError("[sentences] are about whole photos: no augmentation.mosaic with them")
         if self.sentences is not None and not self.sampler.inference_proposals:
             raise UsageError("[sentences] needs sampler.inference_proposals")
