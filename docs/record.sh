@@ -8,7 +8,8 @@
 #     everyday           the same on the COCO photos that are held out for testing (20 minutes)
 #     names              whether it names the objects of COCO's dev photos (1 minute)
 #     fast               the package's fast model: regions, names, sentences, alignments, speed (25 minutes)
-#     find               phrases found on its regions, photos by search, and DenseCap's table 2 (80 minutes)
+#     find               phrases found on its regions, photos by search, and DenseCap's table 2 with 600 queries (130 minutes)
+#     benchmarks         COCO's AP, POPE, cgF1, CHAIR, diversity and context on dev photos (25 minutes)
 #     nearest-neighbour  K&FF's retrieval baseline on its codes (20 minutes)
 #     weak               the nets that learned from sentences alone: table 1, grounding, table 3, vector lengths
 #                        (60 minutes, without training: DETECTOR and runs/NAME of every recipe must be there)
@@ -87,10 +88,22 @@ record_fast() {
 record_find() {
     regiontalk evaluate find $model --truth $data --split test --record docs/runs/find-vit
     regiontalk evaluate search $model --truth $data --split test --record docs/runs/search-vit
-    regiontalk evaluate retrieval --model $model --truth $data --split test --by likelihood --record docs/runs/retrieval-vit-likelihood
-    regiontalk evaluate retrieval --model $model --truth $data --split test --by alignment --record docs/runs/retrieval-vit-alignment
-    regiontalk evaluate retrieval --model $model --truth $data --split test --by both --record docs/runs/retrieval-vit-both
-    regiontalk evaluate retrieval --model $model --truth $data --split test --regions whole --record docs/runs/retrieval-vit-whole --note "the captions' model on whole photos, which it was not trained for"
+    draw_queries
+    regiontalk evaluate retrieval --model $model --truth $data --split test --queries $work/queries.json --by likelihood --record docs/runs/retrieval-vit-likelihood
+    regiontalk evaluate retrieval --model $model --truth $data --split test --queries $work/queries.json --by alignment --record docs/runs/retrieval-vit-alignment
+    regiontalk evaluate retrieval --model $model --truth $data --split test --queries $work/queries.json --by both --record docs/runs/retrieval-vit-both
+    regiontalk evaluate retrieval --model $model --truth $data --split test --queries $work/queries.json --regions whole --record docs/runs/retrieval-vit-whole --note "the captions' model on whole photos, which it was not trained for"
+}
+
+record_benchmarks() {
+    regiontalk evaluate objects $model --truth $objects --split dev --record docs/runs/objects-vit
+    regiontalk evaluate context $model --truth $objects --split dev --record docs/runs/context-vit
+    regiontalk predict $model $objects --split dev --sentences -o $work/coco-said.jsonl
+    regiontalk evaluate chair --truth $objects --split dev --predictions $work/coco-said.jsonl --record docs/runs/chair-vit-coco
+    regiontalk evaluate diversity --truth $objects --split dev --predictions $work/coco-said.jsonl --training $data --record docs/runs/diversity-vit-coco
+    regiontalk predict $model $data --split dev --sentences -o $work/flickr8k-said.jsonl
+    regiontalk evaluate chair --truth $data --split dev --predictions $work/flickr8k-said.jsonl --record docs/runs/chair-vit-flickr8k
+    regiontalk evaluate diversity --truth $data --split dev --predictions $work/flickr8k-said.jsonl --training $data --record docs/runs/diversity-vit-flickr8k
 }
 
 record_nearest_neighbour() {
@@ -142,11 +155,16 @@ record_table1() {
     python docs/record.py --each rows docs/runs/speed-table1-cpu speed-table1 "a photo of 448 pixels" benchmarks/table1.py --device cpu
 }
 
+draw_queries() {
+    regiontalk evaluate queries --truth $data --split test --count 600 > $work/queries.json
+}
+
 record_table2() {
-    regiontalk evaluate retrieval --model runs/table1-full-image --truth $data --split test --regions whole --device $device --record docs/runs/retrieval-full-image --note "Full-image RNN on whole photos"
-    regiontalk evaluate retrieval --model runs/table1-full-image --truth $data --split test --regions proposals/edgeboxes.jsonl.gz --device $device --record docs/runs/retrieval-full-image-edgeboxes --note "Full-image RNN on EdgeBoxes"
-    regiontalk evaluate retrieval --model runs/table1-region-rnn --truth $data --split test --regions proposals/edgeboxes.jsonl.gz --device $device --record docs/runs/retrieval-region-rnn-edgeboxes --note "Region RNN on EdgeBoxes"
-    regiontalk evaluate retrieval --model runs/table1-fcln --truth $data --split test --device $device --record docs/runs/retrieval-fcln --note "FCLN"
+    draw_queries
+    regiontalk evaluate retrieval --model runs/table1-full-image --truth $data --split test --queries $work/queries.json --regions whole --device $device --record docs/runs/retrieval-full-image --note "Full-image RNN on whole photos"
+    regiontalk evaluate retrieval --model runs/table1-full-image --truth $data --split test --queries $work/queries.json --regions proposals/edgeboxes.jsonl.gz --device $device --record docs/runs/retrieval-full-image-edgeboxes --note "Full-image RNN on EdgeBoxes"
+    regiontalk evaluate retrieval --model runs/table1-region-rnn --truth $data --split test --queries $work/queries.json --regions proposals/edgeboxes.jsonl.gz --device $device --record docs/runs/retrieval-region-rnn-edgeboxes --note "Region RNN on EdgeBoxes"
+    regiontalk evaluate retrieval --model runs/table1-fcln --truth $data --split test --queries $work/queries.json --device $device --record docs/runs/retrieval-fcln --note "FCLN"
 }
 
 record_coco() {

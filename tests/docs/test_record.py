@@ -38,7 +38,7 @@ def commands() -> list[list[str]]:
     for name, place in PLACES.items():
         text = text.replace(name, place)
     return [
-        shlex.split(line)[1:]
+        shlex.split(line.partition(" > ")[0])[1:]
         for line in map(str.strip, text.splitlines())
         if line.startswith("regiontalk ")
     ]
@@ -52,7 +52,7 @@ def test_every_verb_and_option_is_there(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for word in words:
-        if word.endswith((".jsonl", ".npz")):
+        if word.endswith((".jsonl", ".json", ".npz")):
             Path(word).touch()
     command: click.Command | None = program
     left = list(words)
@@ -70,7 +70,10 @@ def test_every_prediction_is_evaluated_and_recorded() -> None:
         words[words.index("--predictions") + 1] for words in commands() if "--predictions" in words
     ]
     assert made == [one for one, _ in itertools.groupby(read)]
-    assert all("--record" in words for words in commands() if words[0] == "evaluate")
+    measurements = [
+        words for words in commands() if words[0] == "evaluate" and words[1] != "queries"
+    ]
+    assert all("--record" in words for words in measurements)
 
 
 def test_an_unknown_part_is_an_error() -> None:
@@ -93,7 +96,7 @@ def test_an_unknown_part_is_an_error() -> None:
             "coco",
             "precisions",
         ),
-        *("suppression", "speed", "scale", "table1", "table2"),
+        *("suppression", "speed", "scale", "table1", "table2", "benchmarks"),
     }
 
 
