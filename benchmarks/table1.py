@@ -6,7 +6,7 @@ in turns; medians. Region RNN's crops go through the CNN one by one, as in the p
 as well. Weights are at random unless --runs names the folder of trained runs; captions are then as
 long as they may be. Without OpenCV boxes are made up, and EdgeBoxes' time is not counted.
 
-python benchmarks/table1.py --json
+python benchmarks/table1.py --size 720 600 --json
 """
 
 from __future__ import annotations
@@ -90,8 +90,11 @@ class System:
         }
 
 
-def load(name: str, crops_at_once: int, runs: Path | None, device: torch.device) -> System:
-    recipe = load_recipe(RECIPES / f"table1-{name.removesuffix('-batched')}.toml")
+def load(
+    name: str, crops_at_once: int, runs: Path | None, device: torch.device, long_side: int
+) -> System:
+    changes = (f"net.input_size={long_side}",)
+    recipe = load_recipe(RECIPES / f"table1-{name.removesuffix('-batched')}.toml", changes)
     settings = recipe.prediction
     if not recipe.net.localize:
         settings = replace(settings, proposal_nms=ALL_SURVIVE)
@@ -101,7 +104,7 @@ def load(name: str, crops_at_once: int, runs: Path | None, device: torch.device)
         runtime = TorchRuntime(net, words, model_info(net, settings, name, "float32", {}))
     else:
         runtime = open_torch_runtime(runs / f"table1-{name.removesuffix('-batched')}", device)
-        runtime.info = replace(runtime.info, prediction=settings)
+        runtime.info = replace(runtime.info, prediction=settings, input_size=long_side)
         net = runtime._stages["propose"].net  # type: ignore[assignment]
     return System(Model(runtime), net, crops_at_once)
 
@@ -154,17 +157,22 @@ def main() -> None:
         default=list(SYSTEMS),
         help="fcln must be among them",
     )
+    parser.add_argument(
+        "--size", type=int, nargs=2, default=(448, 298), metavar=("WIDTH", "HEIGHT")
+    )
     parser.add_argument("--device", default="auto")
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     device = pick_device(options.device)
     torch.manual_seed(0)
     with Image.open(PHOTO) as opened:
-        photo = opened.convert("RGB")
-        photo.thumbnail((448, 448))
+        photo = opened.convert("RGB").resize(options.size)
     chosen = {name: crops for name, crops in SYSTEMS.items() if name in options.systems}
     with torch.inference_mode():
-        systems = {name: load(name, crops, options.runs, device) for name, crops in chosen.items()}
+        systems = {
+            name: load(name, crops, options.runs, device, max(options.size))
+            for name, crops in chosen.items()
+        }
         rows = measure(systems, photo, tuple(options.proposals), options.repeats)
     result: dict[str, Any] = {
         "device": torch.cuda.get_device_name() if device.type == "cuda" else None,

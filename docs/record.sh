@@ -152,7 +152,7 @@ record_table1() {
             regiontalk evaluate dense --truth $data --split test --predictions $work/$system-$source.jsonl --record docs/runs/table1-$system-$source
         done
     done
-    python docs/record.py --each rows docs/runs/speed-table1-cpu speed-table1 "a photo of 448 pixels" benchmarks/table1.py --device cpu
+    python docs/record.py --each rows docs/runs/speed-table1-cpu speed-table1 "a photo of 720×600" benchmarks/table1.py --size 720 600 --device cpu
 }
 
 draw_queries() {
