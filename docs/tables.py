@@ -276,7 +276,7 @@ SECTIONS = (
         "speed-table1",
         SPEED,
         "Run time of DenseCap's table 1",
-        "`benchmarks/table1.py`: milliseconds per photo of the size named, the systems in turns on one device. The number "
+        "`benchmarks/table1.py`: milliseconds per photo, the systems in turns on one device. The number "
         "in the name is the number of proposals. Region RNN's crops go through the CNN one by one, as in the paper, or "
         "100 at a time (“batched”). Weights are random, so all captions have the maximum length, and NMS keeps more "
         "boxes of the FCLN than after training: its RNN takes longer here than that of a trained FCLN.",
