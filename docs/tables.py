@@ -113,6 +113,81 @@ SECTIONS = (
         hides_dev=False,
     ),
     Section(
+        "objects",
+        DENSECAP,
+        "Object classes found",
+        "`find` asked for every class of COCO in every photo ([definitions](evaluation.md#benchmarks-of-today)), in "
+        "percent: COCO's AP; cgF1, the product of “is it there” (MCC) and of F1 where it is; POPE's accuracy, F1 and "
+        "share of yes, by how the absent classes are chosen.",
+        (
+            Column("AP", ("detection", "ap"), 1, 1),
+            Column("AP50", ("detection", "ap50"), 1, 1),
+            Column("AP75", ("detection", "ap75"), 1, 1),
+            Column("cgF1", ("cgf1",), 1, 1),
+            Column("MCC", ("mcc",), 1, 1),
+            Column("F1 where it is", ("positive_f1",), 1, 1),
+            *(
+                Column(f"{way}: {heading}", ("presence", way, key), 1, 1)
+                for way in ("random", "popular", "adversarial")
+                for key, heading in (("accuracy", "accuracy"), ("f1", "F1"), ("yes", "yes"))
+            ),
+        ),
+        hides_dev=False,
+        is_main=False,
+    ),
+    Section(
+        "chair",
+        KFF,
+        "Objects that sentences invent",
+        "CHAIR ([definitions](evaluation.md#benchmarks-of-today)), in percent: mentioned objects that are not there, "
+        "sentences with one, and the share of marked classes that are mentioned.",
+        (
+            Column("CHAIR-i", ("chair_i",), 1, 1),
+            Column("CHAIR-s", ("chair_s",), 1, 1),
+            Column("recall", ("recall",), 1, 1),
+            Column("sentences", ("sentences",), 1, 0),
+        ),
+        hides_dev=False,
+        is_main=False,
+    ),
+    Section(
+        "diversity",
+        KFF,
+        "Different captions",
+        "In percent, and the same for what people wrote: different captions, distinct-1, distinct-2, found word for "
+        "word in the training data.",
+        tuple(
+            Column(f"{whose}{heading}", (*path, key), 1, 1)
+            for whose, path in (("", ()), ("people's: ", ("people",)))
+            for key, heading in (
+                ("different", "different"),
+                ("distinct1", "distinct-1"),
+                ("distinct2", "distinct-2"),
+                ("in_training", "in training"),
+            )
+        ),
+        hides_dev=False,
+        is_main=False,
+    ),
+    Section(
+        "context",
+        DENSECAP,
+        "Captions with and without what is around",
+        "Captions of true regions among the photo's others, as the only region, and cut out: the share that names "
+        "the thing, and the share that is the same as among the others, in percent.",
+        (
+            *(
+                Column(f"right, {way.replace('_', ' ')}", (way, "right"), 1, 1)
+                for way in ("together", "alone", "cut_out")
+            ),
+            Column("same, alone", ("alone", "same_as_together"), 1, 1),
+            Column("same, cut out", ("cut_out", "same_as_together"), 1, 1),
+            Column("regions", ("regions",), 1, 0),
+        ),
+        hides_dev=False,
+        is_main=False,
+    ),
+    Section(
         "judged",
         DENSECAP,
         "Captions judged by two language models",
