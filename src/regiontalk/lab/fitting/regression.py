@@ -18,6 +18,7 @@ LONGEST_STEP = 2.0  # Newton's method may diverge where nearly all are right or 
 DIGITS = 6  # of a stored number
 CHOICE_ROUNDS = 50
 LAST_CHOICE_STEP = 1e-6
+MOST_HALVINGS = 40  # of a step of Newton's method
 IMPOSSIBLE = -1e9  # of a row that is padding
 
 
@@ -68,22 +69,53 @@ def conditional_logit(
     features: Floats, used: NDArray[np.bool_], right: NDArray[np.bool_]
 ) -> Floats:
     """The weights (K,) for which right choices among R are the likeliest: features (N, R, K), by
-    Newton's method."""
+    Newton's method. A step that makes them less likely is halved until it does not."""
     weights = np.zeros(features.shape[2])
+    loss = _choice_loss(weights, features, used, right)
     for _ in range(CHOICE_ROUNDS):
-        logits = np.where(used, features @ weights, IMPOSSIBLE)
-        chosen = _softmax(logits)  # (N, R)
-        wanted = _softmax(np.where(right, logits, IMPOSSIBLE))
-        gradient = np.einsum("nr,nrk->k", wanted - chosen, features)
-        centred = features - np.einsum("nr,nrk->nk", chosen, features)[:, None]
-        curvature = np.einsum("nr,nrk,nrl->kl", chosen, centred, centred) + 1e-9 * np.eye(
-            len(weights)
-        )
-        step = np.linalg.solve(curvature, gradient)
+        step = _newton_step(weights, features, used, right)
+        for _ in range(MOST_HALVINGS):
+            next_loss = _choice_loss(weights + step, features, used, right)
+            if next_loss <= loss:
+                break
+            step = step / 2
+        else:
+            break
         weights = weights + step
+        loss = next_loss
         if np.abs(step).max() < LAST_CHOICE_STEP:
             break
     return weights
+
+
+def _newton_step(
+    weights: Floats, features: Floats, used: NDArray[np.bool_], right: NDArray[np.bool_]
+) -> Floats:
+    logits = np.where(used, features @ weights, IMPOSSIBLE)
+    chosen = _softmax(logits)  # (N, R)
+    wanted = _softmax(np.where(right, logits, IMPOSSIBLE))
+    gradient = np.einsum("nr,nrk->k", wanted - chosen, features)
+    centred = features - np.einsum("nr,nrk->nk", chosen, features)[:, None]
+    curvature = np.einsum("nr,nrk,nrl->kl", chosen, centred, centred) + 1e-9 * np.eye(len(weights))
+    step: Floats = np.linalg.solve(curvature, gradient)
+    return step
+
+
+def _choice_loss(
+    weights: Floats, features: Floats, used: NDArray[np.bool_], right: NDArray[np.bool_]
+) -> float:
+    """−log of the probability that all choices are right."""
+    logits = features @ weights
+    every = _log_of_sums(np.where(used, logits, IMPOSSIBLE))
+    of_right = _log_of_sums(np.where(right, logits, IMPOSSIBLE))
+    return float((every - of_right).sum())
+
+
+def _log_of_sums(logits: Floats) -> Floats:
+    """(N, R) -> (N,)"""
+    highest = logits.max(axis=1)
+    sums: Floats = highest + np.log(np.exp(logits - highest[:, None]).sum(axis=1))
+    return sums
 
 
 def _softmax(logits: Floats) -> Floats:
