@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from regiontalk.model import Model
 
 DOING = ("Captioning", "captioned")
-LIKELY, ALL = "likely", "all"
+LIKELY = "likely"
+ALL = "all"
 NOT_WITH_TEXTS = ("boxes", "proposals", "beam", "words")
 NOT_WITH_BOXES = ("top", "threshold", "proposals", "confidence")
 NO_LIMITS = {"top": 10_000, "threshold": 0.0, "confidence": 0.0}

@@ -329,7 +329,9 @@ def _answer_on_cluster(
     answering = Answering(request.ask, Shards(place), options_of(asked.paths))
     load = partial(_load_and_check, asked, request)
     chunks = answer_all(load, answering, photos.paths, same_run, asked.workers, asked.address)
-    before, answered, failed = next(chunks).photos, 0, 0
+    before = next(chunks).photos
+    answered = 0
+    failed = 0
     console.message(
         f"{place}: {console.count(before, 'photo')} were finished", asked.quiet or not before
     )

@@ -89,7 +89,8 @@ def _look(
     look_again: bool,
 ) -> list[Findings]:
     """The findings of every photo that could be read, the likeliest first."""
-    limits, found = Limits(megapixels=asked.max_megapixels), list[Findings]()
+    limits = Limits(megapixels=asked.max_megapixels)
+    found = list[Findings]()
     model = asked.load_model() if photos.can_be_opened(limits) else None
     known = {}
     if model is not None:

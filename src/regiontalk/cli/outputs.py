@@ -269,7 +269,8 @@ def _save_sidecar(photo: AltText, target: Path, force: bool) -> None:
 
     existing = read_file(target) if os.path.lexists(target) else None
     with reading(str(target)):
-        size, orientation = (photo.width, photo.height), xmp.orientation_of(photo.path)
+        size = (photo.width, photo.height)
+        orientation = xmp.orientation_of(photo.path)
         found = xmp.Found(photo.text, photo.regions, photo.tags)
         data = xmp.to_xmp(found, size, orientation, existing, force)
     try:

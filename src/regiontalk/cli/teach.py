@@ -168,7 +168,8 @@ def _from_records(source: Path) -> list[ToTeach]:
     from regiontalk.teaching import ToTeach
 
     dataset = Dataset(source)
-    wanted, too_long = list[ToTeach](), 0
+    wanted = list[ToTeach]()
+    too_long = 0
     for record in dataset:
         stored = source / record.image if record.shard is None else dataset.read_photo(record)
         for region in record.regions:

@@ -120,12 +120,14 @@ class Plan:
 def identify(model: Model) -> IndexedModel:
     """The model as an index records it; the fingerprint covers everything that its vectors depend
     on. The name also has the model of the captions, if that is another one."""
-    head, info = model.runtime.head(HEAD), model.runtime.info
+    head = model.runtime.head(HEAD)
+    info = model.runtime.info
     parts: tuple[object, ...] = (
         *(head.info.detector, info.input_size, head.info.net, head.info.training),
         _digests(head),
     )
-    regions, state = 1 + BEST_REGIONS, 0
+    regions = 1 + BEST_REGIONS
+    state = 0
     if SENTENCE in model.runtime.heads:
         parts += (
             model.runtime.head(SENTENCE).info.training,
@@ -162,7 +164,9 @@ def update(
 ) -> Update:
     """Processes new and changed photos and videos in the folder `below` of `root`. Fails if more
     than half of the photos are gone, unless `prune`."""
-    known, done, folder = store.files(below), Update(), root / below
+    known = store.files(below)
+    done = Update()
+    folder = root / below
     plan = make_plan(known, root, below, done)
     if 2 * len(plan.gone) > len(known) and not prune:
         raise IndexProblem(
@@ -175,7 +179,8 @@ def update(
         )
     store.rename(plan.moved)
     store.forget([*plan.gone, *plan.outside])
-    done.moved, done.removed = len(plan.moved), len(plan.gone) + len(plan.outside)
+    done.moved = len(plan.moved)
+    done.removed = len(plan.gone) + len(plan.outside)
     jobs = [
         Job(file, known[path].digest if path in known else None) for path, file in plan.look.items()
     ]
@@ -196,7 +201,8 @@ class _Watching:
     """Passes processed photos on, and tells `watch` of the progress."""
 
     def __init__(self, watch: Watch, total: int) -> None:
-        self.total, self._watch = total, watch
+        self.total = total
+        self._watch = watch
         self._done = self._skipped = 0
         self._began = time.monotonic()
         watch(Progress(0, total, 0, None))
@@ -282,7 +288,8 @@ def make_plan(known: Mapping[str, Stored], root: Path, below: str, done: Update)
     done.hidden = len(found.hidden)
     done.outside = len(found.outside)
     left_out = tuple(_relative(path, root) for path in found.outside)
-    plan, there = Plan(), set[str]()
+    plan = Plan()
+    there = set[str]()
     known_files = _by_file(known)
     for path in found.paths:
         try:

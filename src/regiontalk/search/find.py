@@ -58,7 +58,8 @@ def find_in(
             sought, finder.gather(runtime, sought, table, False), strict=True
         ):
             likely = evidence.probabilities(config)
-            rows, closest = finder.choose(likely, boxes, least, top), float(likely.max())
+            rows = finder.choose(likely, boxes, least, top)
+            closest = float(likely.max())
             regions = tuple(
                 replace(photo.regions[row], score=float(likely[row])) for row in rows.tolist()
             )

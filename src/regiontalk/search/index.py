@@ -180,10 +180,8 @@ class Index:
         what was done.
         """
         check_range(0, 1, threshold=threshold)
-        where, searcher = (
-            self._where(top, folder, since, until),
-            Searcher(self._opened(), self._model().runtime),
-        )
+        where = self._where(top, folder, since, until)
+        searcher = Searcher(self._opened(), self._model().runtime)
         taught = self._model().taught
         if taught is None or not any(taught_phrases(query, taught)):
             return self._placed(searcher.search(query, top, threshold, where, as_typed))
@@ -221,7 +219,9 @@ class Index:
     def _find(
         self, phrases: Sequence[str], threshold: float | None, top: int | None, folder: str
     ) -> list[tuple[Finding, ...]]:
-        where, store, found = self._where(folder=folder), self._opened(), []
+        where = self._where(folder=folder)
+        store = self._opened()
+        found = []
         model = self._model()
         for file, own in self._find_all(store, where, phrases, threshold, top):
             path = self.root / file.path
@@ -267,7 +267,8 @@ class Index:
     def least_sure(self, *, top: int = 20, folder: str = "") -> list[UnsureRegion]:
         """The regions of which it is least sure whether they show a word that the model was taught:
         the examples that would help it most."""
-        model, where = self._model(), self._where(top, folder)
+        model = self._model()
+        where = self._where(top, folder)
         if model.taught is None:
             return []
         given = {(one.word, one.photo) for one in model.taught.book.examples}
@@ -296,7 +297,8 @@ class Index:
     ) -> Hits:
         """The photos with a region most like a box of a photo (default: like the whole photo), by
         cosine. The photo itself is left out. Options as in `search`."""
-        where, store = self._where(top, folder, since, until), self._opened()
+        where = self._where(top, folder, since, until)
+        store = self._opened()
         model = self._model()
         boxes = np.zeros((0, 4)) if box_xyxy is None else np.asarray(box_xyxy)[None]
         look = model.own.look(photo, boxes=boxes)
@@ -321,7 +323,8 @@ class Index:
     ) -> list[IndexedPhoto]:
         """Photos with their regions, the newest first: `limit` of them, after the first `offset`.
         `caption`: only photos that show this caption. Other options as in `search`."""
-        where, store = self._where(limit, folder, since, until), self._opened()
+        where = self._where(limit, folder, since, until)
+        store = self._opened()
         with store.reading():
             if caption:
                 captioned = self._captioned(store, caption, where)
@@ -334,7 +337,8 @@ class Index:
         self, *, folder: str = "", since: str = "", until: str = "", caption: str = ""
     ) -> int:
         """How many photos `photos` has with these options."""
-        where, store = self._where(1, folder, since, until), self._opened()
+        where = self._where(1, folder, since, until)
+        store = self._opened()
         with store.reading():
             if caption:
                 return len(self._captioned(store, caption, where))
@@ -345,7 +349,8 @@ class Index:
     ) -> list[CaptionCount]:
         """The captions that most photos show, the most common one first; of the newest
         `MAX_CAPTIONED` photos. A search for one of them has likely hits. Options as in `search`."""
-        where, store = self._where(top, folder, since, until), self._opened()
+        where = self._where(top, folder, since, until)
+        store = self._opened()
         with store.reading():
             photos = store.read(store.newest(where, 0, MAX_CAPTIONED).tolist())
         counts = Counter(
@@ -377,15 +382,15 @@ class Index:
         return {self.root / path: stored.digest for path, stored in files.items()}
 
     def _photo(self, stored: StoredPhoto) -> IndexedPhoto:
-        boxes, captions = (
-            [region.xyxy for region in stored.regions],
-            [region.caption for region in stored.regions],
-        )
+        boxes = [region.xyxy for region in stored.regions]
+        captions = [region.caption for region in stored.regions]
         regions = with_taught_words(self._opened(), self._model().taught, stored)
         told = [regions[row] for row in without_repeats(np.array(boxes), captions).tolist()]
         told.sort(key=lambda region: -region.score)
-        model, path = self._model(), self._path(stored.path)
-        place, shown = (path, *stored.size, model.runtime.info.name), model.shown()
+        model = self._model()
+        path = self._path(stored.path)
+        place = (path, *stored.size, model.runtime.info.name)
+        shown = model.shown()
         return IndexedPhoto(
             *place, tuple(told), shown, stored.key, stored.taken, photo=Photo(path, model.limits)
         )

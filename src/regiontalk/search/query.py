@@ -230,7 +230,8 @@ class Searcher:
         model, on average: the photo against an empty one."""
         found = np.zeros((len(ids), len(phrases)))
         if self.store.model.state and len(ids):
-            head, scenes = SentenceHead(self.runtime), self.store.states(ids.tolist())
+            head = SentenceHead(self.runtime)
+            scenes = self.store.states(ids.tolist())
             for column, phrase in enumerate(phrases):
                 words = phrase.read.known[: head.settings.longest]
                 counts = [word in phrase.read.content for word in words]
@@ -274,7 +275,8 @@ class Searcher:
         """Like `align`, from stored vectors: neighbouring words stay together (eq. 12) and prefer
         regions with a high score, but there are no likelihoods."""
         head = AlignmentHead(self.runtime)
-        beta, prior = head.settings.beta, head.place_prior(np.array(photo.raw_scores))
+        beta = head.settings.beta
+        prior = head.place_prior(np.array(photo.raw_scores))
         words: list[WordMatch] = []
         found: dict[int, int] = {}  # row -> number among the regions of the hit
         for phrase in wanted:
@@ -297,7 +299,8 @@ class Searcher:
         with self.store.reading():
             length = float(np.linalg.norm(vector)) or 1.0
             scored = self.store.word_scores(vector[None] / length, where)
-            ids, hits = scored.ids[_best(scored.scores[:, 0], top)].tolist(), []
+            ids = scored.ids[_best(scored.scores[:, 0], top)].tolist()
+            hits = []
             for photo, own in zip(self.store.read(ids), self.store.vectors(ids), strict=True):
                 cosines = own @ vector / (length * np.linalg.norm(own, axis=1))
                 row = int(cosines.argmax())

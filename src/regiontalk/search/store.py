@@ -113,7 +113,8 @@ class Where(NamedTuple):
 
 def conditions(where: Where, mark: str) -> tuple[str, list[Any]]:
     """An SQL condition for these photos, with a `mark` for each value, and the values."""
-    found, values = ["true"], list[Any]()
+    found = ["true"]
+    values = list[Any]()
     if where.folder:
         below = os.fsencode(where.folder)
         found.append(f"path >= {mark} AND path < {mark}")

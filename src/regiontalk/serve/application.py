@@ -24,7 +24,8 @@ SHARED = ("regiontalk.show", "shared")  # scripts and styles that the written pa
 
 
 def build(server: Server) -> Starlette:
-    metrics, description = Metrics(), openapi.describe(CALLS)
+    metrics = Metrics()
+    description = openapi.describe(CALLS)
 
     async def show_metrics(_: Request) -> Response:
         return Response(metrics.text(server), media_type="text/plain; version=0.0.4")

@@ -105,7 +105,8 @@ class Server:
     uploads: int = 0
 
     def __post_init__(self) -> None:
-        folder, place = self.settings.folder, self.settings.place
+        folder = self.settings.folder
+        place = self.settings.place
         self.corrections = (
             None if folder is None else Corrections.of(Index.open(folder, place=place))
         )
@@ -159,7 +160,8 @@ def _either(call: Call) -> Schemas:
 
 
 async def health(server: Server, _: Request, __: object) -> Any:
-    folder, indexing = server.settings.folder, server.indexing
+    folder = server.settings.folder
+    indexing = server.indexing
     return {
         "status": "starting" if server.about is None else "ok",
         "version": regiontalk.__version__,
@@ -318,7 +320,8 @@ async def keep(server: Server, request: Request, _: object) -> Any:
 
 
 async def image(server: Server, request: Request, values: dict[str, Any]) -> Response:
-    id, size = request.path_params["id"], values.get("size", 1600)
+    id = request.path_params["id"]
+    size = values.get("size", 1600)
     picture = server.pictures.get(id, size)
     if picture is None:
         picture = await server.workers.ask("picture", id=id, size=size)

@@ -90,7 +90,8 @@ class Corrections:
     folder."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._lock = folder, threading.Lock()
+        self._folder = folder
+        self._lock = threading.Lock()
 
     @classmethod
     def of(cls, index: Index) -> Corrections:
@@ -131,7 +132,8 @@ class Corrections:
             if not any(_is_of(record, photo) for record in self._every()):
                 return
         with self._writing():
-            kept, present = self._kept(), self._present()
+            kept = self._kept()
+            present = self._present()
             for name, records in ((KEPT, kept), (ANNOTATIONS[0], present)):
                 others = [record for record in records if not _is_of(record, photo)]
                 if len(others) < len(records):
@@ -157,7 +159,8 @@ class Corrections:
         digests = {self.name_of(path): digest.hex() for path, digest in index.digests().items()}
         names = {digest: name for name, digest in digests.items()}
         with self._writing():
-            present, gone = list[Record](), list[Record]()
+            present = list[Record]()
+            gone = list[Record]()
             for record in self._every():
                 if self._is_in_place(record, digests):
                     present.append(record)

@@ -28,7 +28,8 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-READING, PAGE = ("GET", "HEAD"), "/"
+READING = ("GET", "HEAD")
+PAGE = "/"
 DRAIN_SECONDS, DRAIN_BYTES = (
     5.0,
     1 << 27,
@@ -41,14 +42,17 @@ class Guards:
     """An ASGI middleware around the whole application."""
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str], metrics: Metrics) -> None:
-        self._app, self._hosts, self._metrics = app, hosts, metrics
+        self._app = app
+        self._hosts = hosts
+        self._metrics = metrics
         self._draining = asyncio.Semaphore(DRAINS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        exchange, began = _Exchange(receive, send, self._draining), time.monotonic()
+        exchange = _Exchange(receive, send, self._draining)
+        began = time.monotonic()
 
         async def refuse(error: RegionTalkError) -> None:
             await error_response(error)(scope, exchange.receive, exchange.send)
@@ -108,8 +112,12 @@ class _Exchange:
     """
 
     def __init__(self, receive: Receive, send: Send, draining: asyncio.Semaphore) -> None:
-        self._receive, self._send, self._draining = receive, send, draining
-        self.status, self.drain_seconds, self._whole = 0, DRAIN_SECONDS, False
+        self._receive = receive
+        self._send = send
+        self._draining = draining
+        self.status = 0
+        self.drain_seconds = DRAIN_SECONDS
+        self._whole = False
 
     async def receive(self) -> Message:
         message = await self._receive()
@@ -118,7 +126,8 @@ class _Exchange:
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.status, headers = message["status"], MutableHeaders(scope=message)
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
             if "accept-ranges" in headers:

@@ -45,9 +45,13 @@ class Indexing:
     """Its state: the last `News`, and `updates`, the number of finished updates."""
 
     def __init__(self, settings: Settings, work: Work | None = None) -> None:
-        self.photos, self.problem, self.updates = 0, "", 0
+        self.photos = 0
+        self.problem = ""
+        self.updates = 0
         self.progress = Progress(0, 0, 0, None)._asdict() if settings.updates_index else None
-        self._settings, self._work, self._closed = settings, work or _index, False
+        self._settings = settings
+        self._work = work or _index
+        self._closed = False
         self._child: Child | None = None
 
     def begin(self, photos: int) -> None:
@@ -109,7 +113,8 @@ def _index(connection: Connection, settings: Settings) -> None:
             reporter.report_missing()
         elif is_due or reporter.is_missing:
             reporter.update()
-            indexed, retry_at = files, time.monotonic() + RETRY_SECONDS
+            indexed = files
+            retry_at = time.monotonic() + RETRY_SECONDS
         if connection.poll(max(WATCH_SECONDS, seconds * (1 / WATCH_SHARE - 1))):
             connection.recv()  # raises EOFError: the server has ended
 
@@ -130,9 +135,12 @@ class _Reporter:
     """Updates an index, and reports what happens."""
 
     def __init__(self, connection: Connection, index: Index) -> None:
-        self._connection, self._index = connection, index
-        self._photos, self._reported = 0, 0.0
-        self.problem, self.is_missing = "", False
+        self._connection = connection
+        self._index = index
+        self._photos = 0
+        self._reported = 0.0
+        self.problem = ""
+        self.is_missing = False
 
     def update(self) -> None:
         self.is_missing = False

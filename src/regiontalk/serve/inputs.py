@@ -66,7 +66,8 @@ def _read_value(name: str, text: object, schema: Schema) -> Any:
         return text == "true"
     if schema["type"] != "string":
         return _number(name, text, schema)
-    least, most = schema.get("minLength", 0), schema.get("maxLength", LARGEST_FIELD)
+    least = schema.get("minLength", 0)
+    most = schema.get("maxLength", LARGEST_FIELD)
     if not least <= len(text) <= most:
         raise UsageError(f"{name} has {len(text)} characters; it must have {least} to {most}")
     if not re.search(schema.get("pattern", ""), text):
@@ -79,7 +80,8 @@ def _number(name: str, text: str, schema: Schema) -> float | int:
         value = int(text) if schema["type"] == "integer" else float(text)
     except ValueError as error:
         raise UsageError(f"{name} is {text[:40]!r}, not of type {schema['type']}") from error
-    least, most = schema["minimum"], schema["maximum"]
+    least = schema["minimum"]
+    most = schema["maximum"]
     if not least <= value <= most:  # written so that NaN fails too
         raise UsageError(f"{name} is {text[:40]}; it must be from {least} to {most}")
     return value

@@ -23,7 +23,8 @@ class Metrics:
         self._seconds[call, status] += seconds  # type: ignore[assignment]
 
     def text(self, server: Server) -> str:
-        workers, indexing = server.workers, server.indexing
+        workers = server.workers
+        indexing = server.indexing
         single = {
             "tasks_total": workers.tasks,
             "tasks_refused_total": workers.refused,

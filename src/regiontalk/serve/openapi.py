@@ -11,7 +11,9 @@ from regiontalk.serve.calls import ID, Call
 from regiontalk.serve.corrections import LONGEST_CAPTION, MOST_REGIONS
 from regiontalk.serve.inputs import Schema
 
-NUMBER, INTEGER, TEXT = {"type": "number"}, {"type": "integer"}, {"type": "string"}
+NUMBER = {"type": "number"}
+INTEGER = {"type": "integer"}
+TEXT = {"type": "string"}
 BOOLEAN = {"type": "boolean"}
 BOX = {
     "type": "array",

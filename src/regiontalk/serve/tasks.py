@@ -90,7 +90,8 @@ class Desk:
 
     def file(self, photo: IndexedPhoto) -> Path:
         """Where it is. A link that leads out of the folder is not followed."""
-        file, root = Path(file_of(photo.path)).resolve(), self.searched().folder.resolve()
+        file = Path(file_of(photo.path)).resolve()
+        root = self.searched().folder.resolve()
         if not (file.is_relative_to(root) and file.is_file()):
             raise NotFound("this photo is no longer in the folder")
         return Path(in_file(photo.path, str(file)))
@@ -145,7 +146,8 @@ def _ask_own(method: str) -> Callable[..., Any]:
 def identify(desk: Desk, photo: bytes | str) -> tuple[str, tuple[int, int], str]:
     """What a correction belongs to: the digest of the photo's bytes, its width and height, and the
     digest of its pixels."""
-    source, limits = desk.open(photo), desk.model.limits
+    source = desk.open(photo)
+    limits = desk.model.limits
     return _digest(desk, source), Photo(source, limits).size, pixels_of(source, limits)
 
 

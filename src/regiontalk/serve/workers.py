@@ -49,7 +49,9 @@ class Workers:
 
     def __init__(self, settings: Settings, work: Work | None = None) -> None:
         self.tasks = self.refused = self._waiting = self._waiting_uploads = 0
-        self._settings, self._work, self._workers = settings, work or _work, list[Worker]()
+        self._settings = settings
+        self._work = work or _work
+        self._workers = list[Worker]()
         self._threads = ThreadPoolExecutor(settings.workers, "worker")
         self._free: asyncio.Queue[Worker] = asyncio.Queue()
         self._for_uploads = asyncio.Semaphore(max(1, settings.workers - 1))
@@ -145,12 +147,15 @@ class Worker:
     """One process at a time, used by one thread at a time."""
 
     def __init__(self, settings: Settings, work: Work) -> None:
-        self._settings, self._work, self._closed = settings, work, False
+        self._settings = settings
+        self._work = work
+        self._closed = False
         self.lost = 0
         self._start()
 
     def _start(self) -> None:
-        self._child, self._ready = Child(self._work, self._settings), False
+        self._child = Child(self._work, self._settings)
+        self._ready = False
 
     def ask(self, task: str, inputs: dict[str, Any]) -> Any:
         """A process that ended may have been ended for what others did, when memory ran out: so the

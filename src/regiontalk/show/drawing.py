@@ -116,7 +116,8 @@ def contact_sheet(
     font = ImageFont.load_default(size=16)
     columns = max(1, min(columns, len(pictures)))
     rows = -(-len(pictures) // columns)
-    step_x, step_y = CELL[0] + MARGIN, CELL[1] + 2 * _line_height(font) + MARGIN
+    step_x = CELL[0] + MARGIN
+    step_y = CELL[1] + 2 * _line_height(font) + MARGIN
     sheet = Image.new("RGB", (columns * step_x + MARGIN, rows * step_y + MARGIN), "white")
     pencil = ImageDraw.Draw(sheet)
     for number, (picture, title) in enumerate(zip(pictures, titles, strict=True)):
@@ -157,7 +158,8 @@ def wrap(text: str, font: Font, width: int, most_lines: int) -> list[str]:
         while words and font.getlength(f"{line} {words[0]}") <= width:
             line = f"{line} {words.pop(0)}"
         if words and len(lines) == most_lines - 1:
-            line, words = line + "...", []
+            line = line + "..."
+            words = []
         lines.append(_shorten(line, font, width))
     return lines
 
@@ -181,12 +183,16 @@ def _with_text_below(
     colour of the words; default: black or white."""
     font = ImageFont.load_default(size=1.2 * _font_size(picture.size))
     height = _line_height(font)
-    margin, gap, row = height // 2, max(1, height // 7), height + height // 2
+    margin = height // 2
+    gap = max(1, height // 7)
+    row = height + height // 2
     places: list[tuple[float, int]] = []
-    left, line = float(margin), 0
+    left = float(margin)
+    line = 0
     for word, _ in words:
         if left > margin and left + font.getlength(word) + 2 * gap > picture.width - margin:
-            left, line = float(margin), line + 1
+            left = float(margin)
+            line = line + 1
         places.append((left, line))
         left += font.getlength(word) + 3 * gap
     lines = min(line + 1, MOST_LINES_BELOW)
@@ -217,7 +223,8 @@ def _outlines(boxes_xyxy: ArrayLike, size: tuple[int, int]) -> list[Rectangle]:
     clipped = np.rint(boxes.clip(boxes_xyxy, width, height)).astype(int)
     outlines = []
     for x0, y0, x1, y1 in clipped.tolist():
-        left, top = min(x0, width - 1), min(y0, height - 1)
+        left = min(x0, width - 1)
+        top = min(y0, height - 1)
         outlines.append(Rectangle(left, top, max(x1 - left, 1), max(y1 - top, 1)))
     return outlines
 

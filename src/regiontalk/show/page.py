@@ -146,7 +146,8 @@ def fill_template(name: str, style: str = "", script: str = "", package: str = _
     html, own_style, own_script = (
         _read(f"{name}.{kind}", package) for kind in ("html", "css", "js")
     )
-    style, script = style + own_style, script + own_script
+    style = style + own_style
+    script = script + own_script
     return (
         html.replace("{{policy}}", _policy(script, style))
         .replace("{{style}}", style)

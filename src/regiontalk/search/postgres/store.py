@@ -56,7 +56,8 @@ class PostgresStore:
     def __init__(
         self, address: str, model: IndexedModel | None = None, *, rebuild: bool = False
     ) -> None:
-        self.address, self.name = address, postgres.name_of(address)
+        self.address = address
+        self.name = postgres.name_of(address)
         self._mutex = threading.RLock()
         with explaining(self.name):
             self._connection = postgres.connect(address)

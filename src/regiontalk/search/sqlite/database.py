@@ -27,7 +27,8 @@ from regiontalk.search.store import Entry, IndexedModel, PhotoFile, StoredPhoto
 
 FOLDER = ".regiontalk"
 """The default folder of the index, in the folder of the photos."""
-NAME, LOCK = "index.sqlite", "writer.lock"
+NAME = "index.sqlite"
+LOCK = "writer.lock"
 JOURNAL = f"{NAME}-journal"
 """Exists while the first transaction of an index is written; later ones use the write-ahead log."""
 FILES = (NAME, f"{NAME}-wal", f"{NAME}-shm", JOURNAL, LOCK, "vectors-*.bin", "details-*.bin")
@@ -59,7 +60,8 @@ MIGRATIONS = (
 applied."""
 KEPT_SINCE = 2  # photos of this format and later ones stay when an index is updated
 
-PHOTOS_SUM, WORDS_SUM = "photos_sum", "words_sum"
+PHOTOS_SUM = "photos_sum"
+WORDS_SUM = "words_sum"
 """In `about`: the checksums of all photos' rows, and of the tables in which FTS5 finds words."""
 _ROW = "id, path, bytes, modified, digest, key, taken, slot, vectors_sum, details_sum, seal"
 """The columns of a photo that its row's checksum covers; `seal` covers the others."""
@@ -158,7 +160,8 @@ def _check_length(path: Path) -> None:
         return
     with open_file(path) as file:
         header = file.read(32)
-    page, pages = int.from_bytes(header[16:18]), int.from_bytes(header[28:32])
+    page = int.from_bytes(header[16:18])
+    pages = int.from_bytes(header[28:32])
     if path.stat().st_size < pages * (page if page > 1 else 65536):
         raise sqlite3.DatabaseError("the file was cut off")
 

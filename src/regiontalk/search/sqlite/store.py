@@ -72,7 +72,8 @@ class SqliteStore:
     none."""
 
     def __init__(self, folder: Path, model: IndexedModel | None = None) -> None:
-        self.folder, self.name = folder, str(folder)
+        self.folder = folder
+        self.name = str(folder)
         self._mutex = threading.RLock()
         self._table: Table | None = None
         self._open: list[sqlite3.Connection] = []
@@ -96,7 +97,8 @@ class SqliteStore:
     def _clean_up(self) -> None:
         """Drops what a killed writer left; raises an error if anything is damaged."""
         database.check(self._database)
-        files, slots = self._files(self._about("generation")), self._about("slots")
+        files = self._files(self._about("generation"))
+        slots = self._about("slots")
         kept = {file.path for file in files}
         for path in (*self.folder.glob("vectors-*.bin"), *self.folder.glob("details-*.bin")):
             if path not in kept:
@@ -131,7 +133,8 @@ class SqliteStore:
 
     def put(self, entries: Sequence[Entry]) -> None:
         with self._writing():
-            first, sums = self._about("slots"), []
+            first = self._about("slots")
+            sums = []
             columns = zip(
                 *(vector_file.to_slots(entry, self.model) for entry in entries), strict=True
             )
@@ -166,7 +169,8 @@ class SqliteStore:
         """The old files stay for readers that still use them, until the next writer opens the
         index."""
         with self._writing():
-            table, generation = self._load(), self._about("generation") + 1
+            table = self._load()
+            generation = self._about("generation") + 1
             if len(table.slots) >= LIVE_SHARE * len(table.vectors):
                 return
             order = np.argsort(table.slots)
@@ -205,7 +209,8 @@ class SqliteStore:
                     _check(table, block)
                     best[block] = vector_file.best_products(table.vectors[block], words)
 
-            products, cores = self.model.regions * self.model.size * len(words), os.cpu_count() or 1
+            products = self.model.regions * self.model.size * len(words)
+            cores = os.cpu_count() or 1
             every = list(vector_file.blocks(products, wanted))
             for _ in in_order(score, [every[first::cores] for first in range(cores)], cores):
                 pass
@@ -224,8 +229,10 @@ class SqliteStore:
 
     def vectors(self, ids: Iterable[int]) -> list[Floats]:
         with self.reading():
-            chosen, table = list(ids), self._load()
-            slots, details = table.slots_of(chosen), self._details(chosen, table)
+            chosen = list(ids)
+            table = self._load()
+            slots = table.slots_of(chosen)
+            details = self._details(chosen, table)
             counts = [database.count_regions(self._database, one) for one in chosen]
             rows = zip(table.vectors[slots], details, counts, strict=True)
             return [
@@ -270,15 +277,18 @@ class SqliteStore:
 
     def _load(self) -> Table:
         """Read and checked again when the index has changed."""
-        version, slots = self._one("PRAGMA data_version"), self._about("slots")
+        version = self._one("PRAGMA data_version")
+        slots = self._about("slots")
         if self._table is None or self._table.version != version:
             database.check_sums(self._database)
             rows = self._database.execute(
                 "SELECT id, slot, vectors_sum FROM photos ORDER BY id"
             ).fetchall()
             ids, places, sums = np.array(rows, dtype=np.int64).reshape(-1, 3).T
-            checksums, unchecked = np.zeros(slots, dtype=np.int64), np.zeros(slots, dtype=bool)
-            checksums[places], unchecked[places] = sums, True
+            checksums = np.zeros(slots, dtype=np.int64)
+            unchecked = np.zeros(slots, dtype=bool)
+            checksums[places] = sums
+            unchecked[places] = True
             vectors, details = (file.open(slots) for file in self._files(self._about("generation")))
             self._table = Table(version, ids, places, vectors, details, checksums, unchecked)
         return self._table

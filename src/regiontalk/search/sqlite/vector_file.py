@@ -144,7 +144,8 @@ def blocks(products: int, wanted: NDArray[np.bool_]) -> Iterator[slice]:
 def best_products(slots: Slots, words: Floats) -> Floats:
     """Slots of vectors (N,) and words (W, h) -> the largest product of each word, (N, W), to 8
     bits."""
-    steps, scales = slots["steps"], slots["scales"]
+    steps = slots["steps"]
+    scales = slots["scales"]
     count, regions, size = steps.shape
     products = (steps.astype(np.float32).reshape(-1, size) @ words.T).reshape(
         count, regions, len(words)
