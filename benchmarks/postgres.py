@@ -93,7 +93,7 @@ def measure(
                 store._put_one(entry)
     stored = time.perf_counter()
     store._connection.execute("SET maintenance_work_mem = '4GB'")
-    postgres_store.EXACT = 0  # however few they are
+    postgres_store.MAX_EXACT = 0  # however few they are
     store.compact()
     indexed = time.perf_counter()
     store._connection.execute("ANALYZE")
@@ -152,7 +152,7 @@ def choose_queries(model: regiontalk.Model, real: list[StoredPhoto], count: int)
 
 
 def ask(searcher: Searcher, query: str, exact: bool) -> tuple[Hits, float]:
-    postgres_store.EXACT = 1 << 62 if exact else 0
+    postgres_store.MAX_EXACT = 1 << 62 if exact else 0
     began = time.perf_counter()
     found = searcher.search(query, BEST, 0.0, Where())
     return found, time.perf_counter() - began

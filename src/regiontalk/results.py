@@ -532,6 +532,11 @@ class Finding(Answer):
         return rows or [("not found", "")]
 
 
+def likeliest_first(findings: Sequence[Finding]) -> tuple[float, str]:
+    """A key that sorts photos by what was found in them: the likeliest first."""
+    return -max(finding.closest for finding in findings), findings[0].path
+
+
 @dataclass(frozen=True)
 class Tag:
     """A keyword for a photo, and what it is a kind of, from the widest word: ("animal", "dog") of

@@ -20,7 +20,8 @@ MOST_NAMED = 10  # unknown words
 @click.option(
     "--beta",
     type=options.Number(min=0),
-    help="How strongly neighbouring words stay together. 0: each word goes to its best region. Default: the model's.",
+    help="How strongly neighbouring words stay together. 0: each word goes to its best region. "
+    "Default: the model's.",
 )
 @options.model_option
 @options.heads_option
@@ -29,7 +30,8 @@ MOST_NAMED = 10  # unknown words
     "-o",
     "--output",
     type=options.FILE,
-    help="Write a page (.html) or a picture (.jpg, .png, .webp): coloured boxes, and the words in the same colours.",
+    help="Write a page (.html) or a picture (.jpg, .png, .webp): coloured boxes, and the words in "
+    "the same colours.",
 )
 @click.option("--force", is_flag=True, help="Replace a file at -o that regiontalk did not write.")
 @options.json_option
@@ -61,21 +63,21 @@ def command(
                 f"{output}: a page or picture must end in {', '.join((*PAGES[:1], *PICTURES))}"
             )
         outputs.spare([output], [photo], force)
-    found = options.load_model(model, device, max_megapixels, heads).align(
+    alignment = options.load_model(model, device, max_megapixels, heads).align(
         photo, sentence, beta=beta
     )
     if output is not None and output.suffix.lower() in PAGES:
         with writing_page(output) as add:
-            add(found)
+            add(alignment)
     elif output is not None:
-        outputs.save_picture(found.draw(), output)
+        outputs.save_picture(alignment.draw(), output)
     if as_json:
-        console.print_json(found.to_dict())
+        console.print_json(alignment.to_dict())
     else:
-        render.print_alignment(found)
-    if found.unknown:
-        more = ", …" if len(found.unknown) > MOST_NAMED else ""
-        console.message(f"unknown words: {', '.join(found.unknown[:MOST_NAMED])}{more}", quiet)
+        render.print_alignment(alignment)
+    if alignment.unknown:
+        more = ", …" if len(alignment.unknown) > MOST_NAMED else ""
+        console.message(f"unknown words: {', '.join(alignment.unknown[:MOST_NAMED])}{more}", quiet)
     if output is not None:
         console.message(
             f"{output}: {'the page' if output.suffix.lower() in PAGES else 'the picture'}", quiet

@@ -48,10 +48,10 @@ def nearest_neighbour(*, dataset: Path, codes: Path, output: Path, split: str, q
     with recording("baseline nearest-neighbour", output) as record:
         record.uses("codes", codes)
         record.uses_data(dataset, split, len(records))
-        found = transferred_sentences(
+        sentences = transferred_sentences(
             records, list(Dataset(dataset, "train")), CodedPhotos.load(codes)
         )
-        pairs = zip(records, found, strict=True)
+        pairs = zip(records, sentences, strict=True)
         _write(
             output,
             ({"path": record.image, "sentence": sentence} for record, sentence in pairs),
@@ -105,8 +105,8 @@ def region_ranking(
             Dataset(dataset, "train"), "Reading training sentences", quiet=quiet
         )
         pieces = training_pieces(Snippets(photos, beta), training)
-        found = caption_truths(pieces, true_boxes, records)
-        _write(output, (photo.to_dict() for photo in found), quiet)
+        captioned = caption_truths(pieces, true_boxes, records)
+        _write(output, (photo.to_dict() for photo in captioned), quiet)
 
 
 def _write(output: Path, lines: Iterable[dict[str, Any]], quiet: bool) -> None:

@@ -46,17 +46,17 @@ class GivenBoxes:
         return boxes
 
 
-def read_boxes(given: str) -> GivenBoxes:
+def read_boxes(text: str) -> GivenBoxes:
     """Boxes from `x0,y0,x1,y1;…` or from a JSON file: a list of boxes, or lists of boxes by
     path."""
     try:
-        single = tuple(_parse_box(box) for box in given.strip(" ;").split(";"))
+        single = tuple(_parse_box(box) for box in text.strip(" ;").split(";"))
     except ValueError as error:
-        if not os.path.lexists(given):
+        if not os.path.lexists(text):
             raise UsageError(
-                f"--boxes {given}: neither a file nor x0,y0,x1,y1;…: {error}"
+                f"--boxes {text}: neither a file nor x0,y0,x1,y1;…: {error}"
             ) from error
-        return _read_boxes_file(given)
+        return _read_boxes_file(text)
     return GivenBoxes("--boxes", single)
 
 

@@ -172,9 +172,9 @@ def _caption_request(
         if boxes is None:
             return _only(part, model(photo, **options))
         name = photo if isinstance(photo, str) else STDIN
-        given = boxes.of(name)
+        own_boxes = boxes.of(name)
         try:
-            return model(photo, boxes=given, **options)
+            return model(photo, boxes=own_boxes, **options)
         except UsageError as error:
             raise UsageError(f"{name}: {error.message}", hint=error.hint) from error
 
@@ -203,14 +203,14 @@ def _texts_request(wanted: Wanted, alt: bool, tags: bool, options: dict[str, Any
     def ask(model: Model, photo: PhotoSource) -> AltText | Tags:
         if tags and not is_sidecar:
             return model.tags(photo, **options)
-        found = model.alt_text(photo, **options)
+        alt_text = model.alt_text(photo, **options)
         if not alt and not tags:
-            return found
+            return alt_text
         return replace(
-            found,
-            text=found.text if alt else "",
+            alt_text,
+            text=alt_text.text if alt else "",
             regions=(),
-            tags=found.tags if tags else (),
+            tags=alt_text.tags if tags else (),
         )
 
     asked = {"verb": "caption", "alt": alt, "tags": tags, **options}

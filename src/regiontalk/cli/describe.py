@@ -37,7 +37,8 @@ from regiontalk.errors import UsageError
 @click.option(
     "--top-p",
     type=click.FloatRange(0, 1, min_open=True),
-    help="For --sample: choose among the likeliest words that together have this probability. Default: 0.9.",
+    help="For --sample: choose among the likeliest words that together have this probability. "
+    "Default: 0.9.",
 )
 @click.option(
     "--seed", type=click.IntRange(min=0), help="For --sample: the random seed. Default: 0."

@@ -141,10 +141,10 @@ def _parts() -> list[Finding]:
         requirements = []
     for requirement in requirements:
         name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
-        found = re.search(r"extra == ['\"]([\w-]+)['\"]", requirement)
-        if found is None:
+        marker = re.search(r"extra == ['\"]([\w-]+)['\"]", requirement)
+        if marker is None:
             findings.append(Finding(name, _version(name), fix="pip install regiontalk"))
-        elif (extra := found[1]) != "dev":
+        elif (extra := marker[1]) != "dev":
             purpose = f"{extra}: {EXTRAS[extra]}"
             fix = f"pip install 'regiontalk[{extra}]'"
             findings.append(Finding(name, _version(name), purpose, fix, extra))

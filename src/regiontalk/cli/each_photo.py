@@ -146,9 +146,10 @@ format_option = click.option(
 
 
 PATH_HELP = """
-    PATH is a photo or video, a folder (with all its subfolders), a pattern such as 'trip/**/*.jpg', or - for stdin.
-    Stdin has paths, one per line or separated by NUL, or the bytes of one photo. Of a video, those frames are taken
-    that show something new; clip.mp4#t=12.5 is one frame. Unreadable photos are reported and skipped.
+    PATH is a photo or video, a folder (with all its subfolders), a pattern such as 'trip/**/*.jpg',
+    or - for stdin. Stdin has paths, one per line or separated by NUL, or the bytes of one photo. Of
+    a video, those frames are taken that show something new; clip.mp4#t=12.5 is one frame.
+    Unreadable photos are reported and skipped.
 """
 
 
@@ -167,7 +168,8 @@ def photo_options(command: Callable[..., None]) -> Callable[..., None]:
         "-o",
         "--output",
         type=options.PLACE,
-        help="Write to a page (.html), a folder of pictures, one picture, or a .json, .jsonl or .csv file.",
+        help="Write to a page (.html), a folder of pictures, one picture, or a .json, .jsonl or "
+        ".csv file.",
     )
     @click.option(
         "--size",

@@ -20,7 +20,8 @@ from regiontalk.models.folder import INFO, PRECISIONS, check_free, read_model_fo
 @click.option(
     "--precision",
     type=click.Choice(PRECISIONS),
-    help="float32 (the default); float16 halves the size; int8-stored stores matrices in 8 bits, int8 also "
+    help="float32 (the default); float16 halves the size; int8-stored stores matrices in 8 bits, "
+    "int8 also "
     "multiplies them in 8 bits.",
 )
 @click.option(
@@ -41,7 +42,8 @@ from regiontalk.models.folder import INFO, PRECISIONS, check_free, read_model_fo
     "--share",
     type=MODEL,
     metavar="MODEL",
-    help="For a copy: leave out the files that this model folder, in the same folder as OUT, has too.",
+    help="For a copy: leave out the files that this model folder, in the same folder as OUT, has "
+    "too.",
 )
 @click.option(
     "--beta",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,13 +17,13 @@ from regiontalk.errors import IndexProblem, ModelError, SkippedInputs, UsageErro
 from regiontalk.images.limits import Limits
 from regiontalk.images.paths import Photos, attempts
 from regiontalk.images.photo import Photo
-from regiontalk.results import Finding, ImageRegions, Shown
+from regiontalk.results import Finding, ImageRegions, Shown, likeliest_first
 
 if TYPE_CHECKING:
     from regiontalk.model import Model
 
 Findings = tuple[Finding, ...]
-"""Of one photo, one for each phrase."""
+"""The findings of one photo, one for each phrase."""
 
 MOST_PHRASES = 100
 
@@ -54,12 +55,12 @@ def command(
     "a red umbrella"      one phrase
     "a dog; a red ball"   several phrases, each searched for separately
 
-    The score is the probability that the region shows the phrase. If no region of a photo is likely enough, the phrase
-    is reported as absent. In a folder with an index (`regiontalk index`), the index is used.
+    The score is the probability that the region shows the phrase. If no region of a photo is likely
+    enough, the phrase is reported as absent. In a folder with an index (`regiontalk index`), the
+    index is used.
 
-    --json prints a line for each photo and phrase. In pictures, pages and --format, the phrases are the captions, so
-    --format can be used to label photos.
-    """
+    --json prints a line for each photo and phrase. In pictures, pages and --format, the phrases are
+    the captions, so --format can be used to label photos."""
     phrases = [part.strip() for part in phrase.split(";") if part.strip()]
     if not phrases:
         raise UsageError("no phrase to look for", hint='for example: "a dog"')
@@ -73,10 +74,10 @@ def command(
     photos = asked.find(wanted)
     chosen = asked.given(options)
     with outputs.opening(replace(wanted, as_json=False), photos.paths) as put:
-        found = _look(asked, photos, phrases, chosen, look_again)
-        _show(found, wanted, put)
-    _notes(found, phrases, asked.quiet)
-    skipped = len(photos.paths) - len(found) + len(photos.skipped)
+        findings = _look(asked, photos, phrases, chosen, look_again)
+        _show(findings, wanted, put)
+    _notes(findings, phrases, asked.quiet)
+    skipped = len(photos.paths) - len(findings) + len(photos.skipped)
     if asked.strict and skipped:
         raise SkippedInputs(f"{skipped} skipped, and --strict was given")
 
@@ -90,7 +91,7 @@ def _look(
 ) -> list[Findings]:
     """The findings of every photo that could be read, the likeliest first."""
     limits = Limits(megapixels=asked.max_megapixels)
-    found = list[Findings]()
+    findings = list[Findings]()
     model = asked.load_model() if photos.can_be_opened(limits) else None
     known = {}
     if model is not None:
@@ -108,10 +109,10 @@ def _look(
             Photo(photos.source(path), limits).check()
             return ()
         place = os.path.abspath(path)  # noqa: PTH100
-        own = (
+        answers = (
             known[place] if place in known else model.find(photos.source(path), phrases, **options)
         )
-        return tuple(replace(one, path=path) for one in own)
+        return tuple(replace(finding, path=path) for finding in answers)
 
     count = len(photos.paths)
     watched = console.track(
@@ -120,8 +121,8 @@ def _look(
         count,
         asked.quiet or count == 1,
     )
-    put_all(watched, found.append, count, "looked at")
-    return sorted(found, key=lambda own: (-max(one.closest for one in own), own[0].path))
+    put_all(watched, findings.append, count, "looked at")
+    return sorted(findings, key=likeliest_first)
 
 
 def _from_indexes(
@@ -134,8 +135,8 @@ def _from_indexes(
     for folder in (path for path in asked.paths if os.path.isdir(path)):  # noqa: PTH112
         index, below = Index.around(folder, model=model)
         try:
-            for own in index.find(phrases, folder=below, **options):
-                known[os.path.abspath(own[0].path)] = own  # noqa: PTH100
+            for findings in index.find(phrases, folder=below, **options):
+                known[os.path.abspath(findings[0].path)] = findings  # noqa: PTH100
         except (IndexProblem, ModelError) as problem:
             if index.place.exists():
                 console.message(f"without the index: {problem.message}", asked.quiet)
@@ -144,44 +145,45 @@ def _from_indexes(
     return known
 
 
-def _show(found: Sequence[Findings], wanted: outputs.Wanted, put: outputs.Put) -> None:
-    every = [one for own in found for one in own]
+def _show(every_photo: Sequence[Findings], wanted: outputs.Wanted, put: outputs.Put) -> None:
+    every = [finding for findings in every_photo for finding in findings]
     if wanted.as_json and wanted.kind != "data":
-        for one in every:
-            console.print_json(one.to_dict())
+        for finding in every:
+            console.print_json(finding.to_dict())
     elif not wanted.kind and wanted.export is None:
         render.print_findings(every)
     if wanted.holds_json:
-        for one in every:
-            put(one)
+        for finding in every:
+            put(finding)
     elif wanted.kind or wanted.export:
-        for photo in map(to_labels, found):
+        for photo in map(to_labels, every_photo):
             if photo.regions or wanted.is_data or wanted.kind == "picture":
                 put(photo)
 
 
-def _notes(found: Sequence[Findings], phrases: Sequence[str], quiet: bool) -> None:
-    if not found:
+def _notes(every_photo: Sequence[Findings], phrases: Sequence[str], quiet: bool) -> None:
+    if not every_photo:
         return
-    for note in dict.fromkeys(note for one in found[0] for note in one.notes):
+    notes = itertools.chain.from_iterable(finding.notes for finding in every_photo[0])
+    for note in dict.fromkeys(notes):
         console.message(note, quiet)
     for number, phrase in enumerate(phrases):
-        here = sum(own[number].here for own in found)
+        here = sum(findings[number].here for findings in every_photo)
         if not here:
-            nearest = max(own[number].closest for own in found)
-            where = "" if len(found) == 1 else f" in any of {len(found)} photos"
+            nearest = max(findings[number].closest for findings in every_photo)
+            where = "" if len(every_photo) == 1 else f" in any of {len(every_photo)} photos"
             console.message(f"{phrase}: not found{where}; the best score is {nearest:.2f}", quiet)
-        elif len(found) > 1:
-            console.message(f"{phrase}: in {here} of {len(found)} photos", quiet)
+        elif len(every_photo) > 1:
+            console.message(f"{phrase}: in {here} of {len(every_photo)} photos", quiet)
 
 
-def to_labels(found: Findings) -> ImageRegions:
+def to_labels(findings: Findings) -> ImageRegions:
     """The regions found in a photo, with the phrases as captions."""
-    first = found[0]
+    first = findings[0]
     regions = [
-        replace(region, caption=one.phrase, logprob=None, confidence=None)
-        for one in found
-        for region in one.regions
+        replace(region, caption=finding.phrase, logprob=None, confidence=None)
+        for finding in findings
+        for region in finding.regions
     ]
     ranked = tuple(sorted(regions, key=lambda region: -region.score))
     place = (first.path, first.width, first.height, first.model)

@@ -74,33 +74,34 @@ def command(
 ) -> None:
     """Fit the settings of MODEL, a model folder, to dev photos of DATA that it was not trained on.
 
-    Nine parts can be fitted, in this order; confidence, search, names and background on all DATA, the others on
-    the first:
+    Nine parts can be fitted, in this order; confidence, search, names and background on all DATA,
+    the others on the first:
 
     \b
     settings     score rule, NMS, number of proposals and caption weight with the best dense mAP
     ranking      a small net that learns which regions come first
     calibration  turns a score into the probability that a region is right, that is, overlaps a true
                  one by an IoU of at least 0.5
-    confidence   how likely a caption names its region correctly, from which confidence on captions are
-                 shown, and when a shorter or longer caption is used
-    find         how likely a region shows a phrase, and below which probability `regiontalk find` reports
-                 it as absent
-    alignment    the weights of `regiontalk align`: region scores, likelihoods, and neighbouring words
+    confidence   how likely a caption names its region correctly, from which confidence on
+                 captions are shown, and when a shorter or longer caption is used
+    find         how likely a region shows a phrase, and below which probability
+                 `regiontalk find` reports it as absent
+    alignment    the weights of `regiontalk align`: region scores, likelihoods, neighbouring words
     search       how likely a photo shows a phrase, and below which probability `regiontalk search`
                  calls it less likely
-    names        what things are called (`Model.name`), from regions of type `object` or `whole`; fitted on
-                 request alone (--only names --split train), because it needs many photos
-    background   everyday regions, with which words of `regiontalk teach` are compared; on request alone
-                 (--only background --split train)
+    names        what things are called (`Model.name`), from regions of type `object` or `whole`;
+                 fitted on request alone (--only names --split train), because it needs many photos
+    background   everyday regions, with which words of `regiontalk teach` are compared; on
+                 request alone (--only background --split train)
 
-    Alignment and search are for models that align words with regions. The printed figures of ranking, calibration,
-    confidence and alignment are cross-validated, those of names are of held-out photos. Those of settings and
-    find are of the photos that were fitted on, and so is how often search has a right photo first.
+    Alignment and search are for models that align words with regions. The printed figures of
+    ranking, calibration, confidence and alignment are cross-validated, those of names are of
+    held-out photos. Those of settings and find are of the photos that were fitted on, and so is how
+    often search has a right photo first.
 
-    The first four parts build on each other: fitting one again discards those after it, unless they are fitted again
-    too. Fitting the settings again also discards find. Dense mAP is that of `regiontalk evaluate dense`, with METEOR.
-    """
+    The first four parts build on each other: fitting one again discards those after it, unless they
+    are fitted again too. Fitting the settings again also discards find. Dense mAP is that of
+    `regiontalk evaluate dense`, with METEOR."""
     from regiontalk.lab.fitting.fitter import Fitter
 
     parts = tuple(part for part in PARTS if part in only or (not only and part not in ON_REQUEST))

@@ -33,7 +33,8 @@ store_option = click.option(
     "--store",
     metavar="ADDRESS",
     callback=lambda _context, _parameter, address: check_store(address),
-    help="A PostgreSQL database for the index, shared by many machines: postgresql://user@host/photos.",
+    help="A PostgreSQL database for the index, shared by many machines: "
+    "postgresql://user@host/photos.",
 )
 
 

@@ -100,7 +100,8 @@ def keeping(output: Path | None, asked: Mapping[str, Any], quiet: bool) -> Itera
         yield journal
     except BaseException:
         if kept := len(journal.finished) + journal.added:
-            text = f"{console.count(kept, 'finished photo')} kept in {place}: the same command continues there"
+            kept_photos = console.count(kept, "finished photo")
+            text = f"{kept_photos} kept in {place}: the same command continues there"
             console.message(text, quiet and not journal.added)
         elif journal.file is not None:  # there was no room for a single photo
             place.unlink(missing_ok=True)

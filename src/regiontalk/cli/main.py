@@ -31,7 +31,8 @@ HELP = {
         "mcp": "Give assistants tools to search and look at photos.",
     },
     "For research": {
-        "data": "Turn public data sets, or your own, into records; check, count, join and merge them.",
+        "data": "Turn public data sets, or your own, into records; check, count, join and merge "
+        "them.",
         "train": "Train a model from a recipe.",
         "export": "Turn a trained checkpoint into a model folder that runs without torch.",
         "fit": "Fit a model's settings, ranking and probabilities to dev photos.",
@@ -40,7 +41,8 @@ HELP = {
         "baseline": "Run the papers' comparison systems on a data set.",
     },
     "This program": {
-        "doctor": "Show what is installed, which device and model are used, and how to fix what is missing.",
+        "doctor": "Show what is installed, which device and model are used, and how to fix what is "
+        "missing.",
         "completion": "Print a script that makes the Tab key complete verbs, options and paths.",
     },
 }
@@ -78,13 +80,21 @@ class LazyVerbs(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return sorted(VERBS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        cmd_name: str,
+    ) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
         command: click.Command = importlib.import_module(f"regiontalk.cli.{cmd_name}").command
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
         for name, verbs in HELP.items():
             with formatter.section(name):
                 formatter.write_dl(list(verbs.items()))

@@ -40,7 +40,8 @@ predictions_option = click.option(
     "--predictions",
     type=INPUT,
     required=True,
-    help="What caption, describe or predict wrote: JSON lines (.jsonl), or a JSON array with one object per line "
+    help="What caption, describe or predict wrote: JSON lines (.jsonl), or a JSON array with one "
+    "object per line "
     "(.json); may be gzipped (.gz).",
 )
 
@@ -190,7 +191,8 @@ class Measurement:
             without = runs.log_test_look(self.record, self.kind, figures, self.keep_in)
             if without and self.keep_in is None:
                 self.message(
-                    f"this evaluation on test is not counted: {without[0]} has no log; use --record DIR"
+                    f"this evaluation on test is not counted: {without[0]} has no log; use "
+                    "--record DIR"
                 )
 
     def close(self, strict: bool) -> None:

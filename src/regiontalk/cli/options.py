@@ -119,7 +119,8 @@ model_option = click.option(
     "--model",
     type=MODEL,
     metavar="DIR|fast",
-    help="A model folder, or a training run; fast: the package's fast model; default: its strong one.",
+    help="A model folder, or a training run; fast: the package's fast model; default: its strong "
+    "one.",
 )
 
 any_model_option = click.option(
@@ -167,7 +168,8 @@ heads_option = click.option(
     type=PLACE,
     multiple=True,
     metavar="RUN",
-    help="A training run of a head, used instead of the model's own head. Can be repeated. Needs torch.",
+    help="A training run of a head, used instead of the model's own head. Can be repeated. Needs "
+    "torch.",
 )
 
 device_option = click.option(
@@ -175,7 +177,8 @@ device_option = click.option(
     type=click.Choice(["auto", "cpu", "cuda"]),
     default="auto",
     show_default=True,
-    help="auto: a model folder runs on the CPU, a training run on the GPU if there is one. cuda needs torch.",
+    help="auto: a model folder runs on the CPU, a training run on the GPU if there is one. cuda "
+    "needs torch.",
 )
 
 AUTO = "auto"
@@ -225,7 +228,8 @@ place_weight_option = click.option(
     type=Number(min=0),
     default=0.0,
     show_default=True,
-    help="How much words prefer regions with a high score: the weight of the logarithm of the score.",
+    help="How much words prefer regions with a high score: the weight of the logarithm of the "
+    "score.",
 )
 
 

@@ -43,7 +43,8 @@ VTT = "vtt"
 FORMATS = ("coco", "vg", "hf", "labelstudio", "csv", VTT, *FOLDERS, XMP)
 # How pages and data files written by us begin.
 _OURS = re.compile(
-    rb'\[?\s*\{"(schema": ?"regiontalk/|info": ?\{"description": ?"regiontalk )|path,width,height,x0,y0,'
+    rb'\[?\s*\{"(schema": ?"regiontalk/|info": ?\{"description": ?"regiontalk )'
+    rb"|path,width,height,x0,y0,"
     rb"|WEBVTT\n\nNOTE RegionTalk\n"
     rb'|<!doctype html>(?s:.)*(<title>RegionTalk|name="generator" content="regiontalk)'
 )
@@ -63,7 +64,8 @@ class Wanted:
     def __post_init__(self) -> None:
         if self.shards and (self.output is None or self.as_json or self.export is not None):
             raise UsageError(
-                "--engine ray writes a folder of JSON lines, or of Parquet if its name ends in .parquet",
+                "--engine ray writes a folder of JSON lines, or of Parquet if its name ends in "
+                ".parquet",
                 hint="-o FOLDER, without --json and --format",
             )
         if self.as_json and self.export is not None:
@@ -71,7 +73,8 @@ class Wanted:
         if self.kind is None:
             raise UsageError(
                 f"{self.output}: cannot be written in this format",
-                hint=f"a folder, or a name that ends in {', '.join((*PAGES[:1], *DATA, *PICTURES))}",
+                hint="a folder, or a name that ends in "
+                f"{', '.join((*PAGES[:1], *DATA, *PICTURES))}",
             )
         if self.kind == "data" and self.export is not None and self._suffix != self._own_suffix:
             raise UsageError(

@@ -35,7 +35,8 @@ from regiontalk.results import Description, ImageRegions
     metavar="own|truth|edgeboxes|FILE",
     default="own",
     show_default=True,
-    help="Where to look: the model's own proposals, the true boxes (merged as in evaluation), EdgeBoxes, or a file.",
+    help="Where to look: the model's own proposals, the true boxes (merged as in evaluation), "
+    "EdgeBoxes, or a file.",
 )
 @edge_model_option
 @click.option(

@@ -18,7 +18,8 @@ MOST_BOXES = 300  # of a photo, as in DenseCap's table 1
 edge_model_option = click.option(
     "--edge-model",
     type=click.Path(dir_okay=False, exists=True, path_type=Path),
-    help="For edgeboxes: OpenCV's structured-edge model. Default: edges are gradients of the photo.",
+    help="For edgeboxes: OpenCV's structured-edge model. Default: edges are gradients of the "
+    "photo.",
 )
 
 

@@ -35,8 +35,8 @@ def print_lines(photo: ImageRegions | Description | AltText | Tags) -> None:
         ]
     elif isinstance(photo, Description):
         rows = [
-            [f"{one.logprob:.2f}", one.sentence, SURE if one.sure else NOT_SURE]
-            for one in photo.sentences
+            [f"{sentence.logprob:.2f}", sentence.sentence, SURE if sentence.sure else NOT_SURE]
+            for sentence in photo.sentences
         ]
     else:
         rows = [[_text(photo)]]
@@ -61,10 +61,12 @@ def _text(photo: AltText | Tags) -> str:
     return photo.text if isinstance(photo, AltText) else ", ".join(photo.keywords)
 
 
-def print_alignment(found: Alignment) -> None:
+def print_alignment(alignment: Alignment) -> None:
     """Score, words and box of each segment."""
-    rows = [(f"{one.score:.2f}", one.text, _box(one.xyxy)) for one in found.segments]
-    console.print_rows(("score", "words", "x0,y0,x1,y1"), rows, found.path)
+    rows = [
+        (f"{segment.score:.2f}", segment.text, _box(segment.xyxy)) for segment in alignment.segments
+    ]
+    console.print_rows(("score", "words", "x0,y0,x1,y1"), rows, alignment.path)
 
 
 def print_findings(findings: Sequence[Finding]) -> None:
@@ -103,8 +105,8 @@ def _print_sentences(photo: Description) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(justify="right", style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    for one in photo.sentences:
-        table.add_row(f"{one.logprob:.2f}", _hedged(one.sentence, one.sure))
+    for sentence in photo.sentences:
+        table.add_row(f"{sentence.logprob:.2f}", _hedged(sentence.sentence, sentence.sure))
     console.out().print(table)
 
 

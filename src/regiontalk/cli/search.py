@@ -24,7 +24,7 @@ from regiontalk.cli.options import (
     words_book_option,
 )
 from regiontalk.errors import UsageError
-from regiontalk.results import NOT_SURE, Hit, Hits, Region
+from regiontalk.results import NOT_SURE, BoxXYXY, Hit, Hits, Region
 
 if TYPE_CHECKING:
     from regiontalk.search.index import Index
@@ -34,7 +34,7 @@ FEWEST_SHOWN = 5  # photos that are shown by default even if they are less likel
 
 
 @click.command()
-@click.argument("given", nargs=-1, metavar="[PHRASE] [DIR]", shell_complete=completes("dir"))
+@click.argument("arguments", nargs=-1, metavar="[PHRASE] [DIR]", shell_complete=completes("dir"))
 @click.option(
     "--top",
     type=click.IntRange(min=1),
@@ -77,7 +77,7 @@ FEWEST_SHOWN = 5  # photos that are shown by default even if they are less likel
 @click.option("-q", "--quiet", is_flag=True, help="Show no messages.")
 def command(
     *,
-    given: tuple[str, ...],
+    arguments: tuple[str, ...],
     like: str | None,
     box: str | None,
     place: Path | None,
@@ -98,8 +98,8 @@ def command(
 ) -> None:
     """Find photos in DIR (default: the current folder) that show what PHRASE says.
 
-    Index the folder first (`regiontalk index`). The index of DIR is used, or that of its nearest parent folder. With
-    --store, all photos of the database are searched, or those below DIR.
+    Index the folder first (`regiontalk index`). The index of DIR is used, or that of its nearest
+    parent folder. With --store, all photos of the database are searched, or those below DIR.
 
     \b
     "a dog; a red ball"       both in one photo
@@ -107,46 +107,54 @@ def command(
     "a beach -\\"palm trees\\""  the same with several words
     "\\"bycicle\\""              a word as it is typed, not corrected
 
-    It reads English. Typing mistakes are corrected, and words that the model does not know are read as others that
-    mean about the same; a message says so.
+    It reads English. Typing mistakes are corrected, and words that the model does not know are read
+    as others that mean about the same; a message says so.
 
-    The score is the probability that the photo shows what you asked for. The result says which region each word of the
-    phrase matched. Likely photos come first; if there are few, some less likely ones follow.
-    """
-    query, folder = _split(given, like, box)
+    The score is the probability that the photo shows what you asked for. The result says which
+    region each word of the phrase matched. Likely photos come first; if there are few, some less
+    likely ones follow."""
+    query, folder = _split(arguments, like, box)
     if show_all and top is not None:
         raise UsageError("--all and --top exclude each other")
-    wanted = outputs.Wanted(output, as_json, force=force)
-    if wanted.kind not in ("", "page", "pictures"):
+    wishes = outputs.Wanted(output, as_json, force=force)
+    if wishes.kind not in ("", "page", "pictures"):
         raise UsageError(
             f"{output}: a page (.html) or a folder for pictures", hint="--json gives data"
         )
     index, below = _find_index(folder, place, store, model, device, words_book)
     most = (len(index) or 1) if show_all else top or MOST_LIKELY_SHOWN
-    limits = {"top": most, "folder": below, "since": since, "until": until}
+    dates = {"since": since, "until": until}
     if like is None:
-        found = index.search(query, threshold=threshold, as_typed=as_typed, **limits)  # type: ignore[arg-type]
+        hits = index.search(
+            query, top=most, folder=below, threshold=threshold, as_typed=as_typed, **dates
+        )
     else:
-        boxes = None if box is None else read_boxes(box).of(like)
-        if boxes is not None and len(boxes) != 1:
-            raise UsageError(f"--box: {len(boxes)} boxes; give one")
-        found = index.like(like, None if boxes is None else boxes[0], **limits)  # type: ignore[arg-type]
+        hits = index.like(like, _one_box(box, like), top=most, folder=below, **dates)
     index.close()
     if top is None and not show_all and threshold is None:
-        found = replace(found, hits=found.hits[: max(len(found.likely), FEWEST_SHOWN)])
-    _show(found, wanted, quiet)
-    _notes(found, quiet)
+        hits = replace(hits, hits=hits.hits[: max(len(hits.likely), FEWEST_SHOWN)])
+    _show(hits, wishes, quiet)
+    _notes(hits, quiet)
 
 
-def _split(given: tuple[str, ...], like: str | None, box: str | None) -> tuple[str, str]:
+def _one_box(box: str | None, photo: str) -> BoxXYXY | None:
+    if box is None:
+        return None
+    boxes = read_boxes(box).of(photo)
+    if len(boxes) != 1:
+        raise UsageError(f"--box: {len(boxes)} boxes; give one")
+    return boxes[0]
+
+
+def _split(arguments: tuple[str, ...], like: str | None, box: str | None) -> tuple[str, str]:
     """The phrase and the folder."""
     if box is not None and like is None:
         raise UsageError("--box needs a photo", hint="give it with --like PHOTO")
-    words = given if like is None else ("", *given)
+    words = arguments if like is None else ("", *arguments)
     if not 1 <= len(words) <= 2:
         expected = "a phrase and perhaps a folder" if like is None else "at most a folder"
         raise UsageError(
-            f"{expected}, not {len(given)} arguments",
+            f"{expected}, not {len(arguments)} arguments",
             hint='a phrase of several words needs quotes: "…"',
         )
     return words[0], words[1] if len(words) == 2 else ""
@@ -179,17 +187,17 @@ def _find_index(
     return index, below
 
 
-def _show(found: Hits, wanted: outputs.Wanted, quiet: bool) -> None:
-    if wanted.kind:
-        with outputs.opening(wanted, [hit.path for hit in found]) as put:
-            for hit in found:
+def _show(hits: Hits, wishes: outputs.Wanted, quiet: bool) -> None:
+    if wishes.kind:
+        with outputs.opening(wishes, [hit.path for hit in hits]) as put:
+            for hit in hits:
                 put(hit)
-    elif wanted.as_json:
-        for hit in found:
+    elif wishes.as_json:
+        for hit in hits:
             console.print_json(hit.to_dict())
     else:
-        _print(found.likely)
-        if less_likely := [hit for hit in found if not hit.likely]:
+        _print(hits.likely)
+        if less_likely := [hit for hit in hits if not hit.likely]:
             console.message("less likely:", quiet)
             _print(less_likely)
 
@@ -220,12 +228,12 @@ def _caption(hit: Hit, region: Region) -> str:
     return region.caption if hit.is_sure(region) else f"{region.caption}, {NOT_SURE}"
 
 
-def _notes(found: Hits, quiet: bool) -> None:
-    for note in found.notes:
+def _notes(hits: Hits, quiet: bool) -> None:
+    for note in hits.notes:
         console.message(note, quiet)
-    if not found.searched:
-        if not found.notes:
+    if not hits.searched:
+        if not hits.notes:
             console.message("no photo to search", quiet)
-    elif not found.likely:
-        best = "" if found.closest is None else f"; the best score is {found.closest:.2f}"
-        console.message(f"no likely match in {console.count(found.searched, 'photo')}{best}", quiet)
+    elif not hits.likely:
+        best = "" if hits.closest is None else f"; the best score is {hits.closest:.2f}"
+        console.message(f"no likely match in {console.count(hits.searched, 'photo')}{best}", quiet)

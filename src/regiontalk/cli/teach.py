@@ -52,13 +52,12 @@ def command() -> None:
     \b
     regiontalk teach croissant a.jpg b.jpg          the main region of each photo
     regiontalk teach croissant a.jpg --box "40,60,300,280"
-    regiontalk teach --from FOLDER                  sub-folders with photos; their names are the words
-    regiontalk teach --from DATA                    a data set, or corrections: its boxes with phrases
+    regiontalk teach --from FOLDER     sub-folders with photos; their names are the words
+    regiontalk teach --from DATA       a data set, or corrections: its boxes with phrases
 
-    One photo is enough to start; three to ten are better. `caption`, `find`, `search` and `serve` use
-    the words at once, also in photos that were indexed before. They are kept in a word book: your own,
-    or the file of --words-book.
-    """
+    One photo is enough to start; three to ten are better. `caption`, `find`, `search` and `serve`
+    use the words at once, also in photos that were indexed before. They are kept in a word book:
+    your own, or the file of --words-book."""
 
 
 @command.command(ADD)
@@ -258,8 +257,9 @@ def unsure(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Show the regions of the indexed folder DIR of which the model is least sure: the examples that
-    would help most. The page of `regiontalk serve DIR` asks about them, with one key for each."""
+    """Show the regions of the indexed folder DIR of which the model is least sure: the examples
+    that would help most. The page of `regiontalk serve DIR` asks about them, with one key for
+    each."""
     from regiontalk.search.index import Index
 
     loaded = _open(model, words_book)

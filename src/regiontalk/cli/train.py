@@ -64,7 +64,8 @@ class ProgressWatcher:
     "--from",
     "init_from",
     metavar="MODEL",
-    help="Start from these weights: embedded or fast (the package's models), a model folder, or another run. A head "
+    help="Start from these weights: embedded or fast (the package's models), a model folder, or "
+    "another run. A head "
     "starts from another run.",
 )
 @click.option(

@@ -60,9 +60,9 @@ class Job(NamedTuple):
 
     file: PhotoFile
     digest: bytes | None
-    """Of the indexed bytes; None if the photo is new."""
+    """The digest of the indexed bytes; None if the photo is new."""
     digest_now: bytes | None = None
-    """Of the bytes of the video, if it is a frame of one; they are read once for all frames."""
+    """The digest of the video's bytes, if it is a frame of one; computed once for all frames."""
 
 
 See = Callable[[Model, Job], Entry | Touched]
@@ -76,7 +76,7 @@ class Progress(NamedTuple):
     done: int
     total: int
     skipped: int
-    """Of those that are done."""
+    """How many of those that are done were skipped."""
     seconds_left: float | None
     """None as long as it is unknown."""
 
@@ -144,7 +144,7 @@ def _digests(head: Head) -> tuple[str, ...]:
 
 
 def see_here(model: Model, workers: int) -> SeeAll:
-    """By threads of this process, in order."""
+    """Processes photos in threads of this process, and yields them in order."""
 
     def see_all(see: See, jobs: Sequence[Job]) -> Iterator[tuple[str, Seen]]:
         seen = attempts(partial(see, model), jobs, workers)
@@ -170,7 +170,8 @@ def update(
     plan = make_plan(known, root, below, done)
     if 2 * len(plan.gone) > len(known) and not prune:
         raise IndexProblem(
-            f"{folder}: {len(plan.gone)} of {len(known)} photos are gone; the index was not changed",
+            f"{folder}: {len(plan.gone)} of {len(known)} photos are gone; the index was not "
+            "changed",
             hint="is a disk missing? If not, --prune drops them",
         )
     if not known and not plan.look and not plan.videos:
@@ -188,8 +189,8 @@ def update(
     see_below = partial(see, root)
     _store_all(store, watching.follow(see_all(see_below, jobs)), known, done)
     for file in plan.videos.values():
-        own = {path: stored for path, stored in known.items() if file_of(path) == file.path}
-        jobs = _plan_video(store, root, file, limits, own, done)
+        frames = {path: stored for path, stored in known.items() if file_of(path) == file.path}
+        jobs = _plan_video(store, root, file, limits, frames, done)
         watching.total += len(jobs) - 1
         for some in (jobs[1:], jobs[:1]):  # with its first frame, a video is complete
             _store_all(store, watching.follow(see_all(see_below, some)), known, done)
@@ -208,10 +209,10 @@ class _Watching:
         watch(Progress(0, total, 0, None))
 
     def follow(self, seen: Iterable[tuple[str, Seen]]) -> Iterator[tuple[str, Seen]]:
-        for path, one in seen:
-            yield path, one
+        for path, result in seen:
+            yield path, result
             self._done += 1
-            self._skipped += isinstance(one, RegionTalkError)
+            self._skipped += isinstance(result, RegionTalkError)
             seconds_each = (time.monotonic() - self._began) / self._done
             left = seconds_each * (self.total - self._done)
             self._watch(Progress(self._done, self.total, self._skipped, left))
@@ -228,10 +229,12 @@ def _plan_video(
     """The frames to process, the first one first; drops `known` frames of what the video was
     before."""
     place = root / file.path
-    before = {path: one for path, one in known.items() if not _is_state_of(one.file, file)}
+    before = {path: stored for path, stored in known.items() if not _is_state_of(stored.file, file)}
     try:
         digest = digest_of(place)
-        if path_at(file.path, 0) in known and all(one.digest == digest for one in known.values()):
+        if path_at(file.path, 0) in known and all(
+            stored.digest == digest for stored in known.values()
+        ):
             taken = _to_date(file.modified)
             store.date(dict.fromkeys(known, taken))
             store.rename({path: file._replace(path=path) for path in known})
@@ -260,18 +263,18 @@ def _store_all(
     """A few photos in each transaction."""
     waiting: list[Entry] = []
     stored_at = time.monotonic()
-    for path, one in seen:
-        if isinstance(one, Entry | Stored):
-            waiting += [one] if isinstance(one, Entry) else []
+    for path, result in seen:
+        if isinstance(result, Entry | Stored):
+            waiting += [result] if isinstance(result, Entry) else []
             done.changed += path in known
             done.added += path not in known
-        elif isinstance(one, Touched):
-            store.date({path: one.taken})
-            store.rename({path: one.file})  # last: a run that is killed before does it again
+        elif isinstance(result, Touched):
+            store.date({path: result.taken})
+            store.rename({path: result.file})  # last: a run that is killed before does it again
             done.unchanged += 1
         else:
             store.forget([path])
-            done.skipped.append(one.message + (f"  ({one.hint})" if one.hint else ""))
+            done.skipped.append(result.message + (f"  ({result.hint})" if result.hint else ""))
         is_late = time.monotonic() - stored_at > STORE_SECONDS
         if len(waiting) == TOGETHER or (waiting and is_late):
             store.put(waiting)
@@ -283,15 +286,15 @@ def _store_all(
 
 def make_plan(known: Mapping[str, Stored], root: Path, below: str, done: Update) -> Plan:
     """Compares the index with the folder; counts unchanged photos."""
-    found = find_photos([str(root / below)], suffixes=WITH_VIDEOS, inside=root / below)
-    done.skipped += found.skipped
-    done.hidden = len(found.hidden)
-    done.outside = len(found.outside)
-    left_out = tuple(_relative(path, root) for path in found.outside)
+    photos = find_photos([str(root / below)], suffixes=WITH_VIDEOS, inside=root / below)
+    done.skipped += photos.skipped
+    done.hidden = len(photos.hidden)
+    done.outside = len(photos.outside)
+    left_out = tuple(_relative(path, root) for path in photos.outside)
     plan = Plan()
     there = set[str]()
     known_files = _by_file(known)
-    for path in found.paths:
+    for path in photos.paths:
         try:
             status = os.stat(path)  # noqa: PTH116  (many of them)
         except OSError as error:
@@ -379,7 +382,7 @@ def _is_gone(path: Path) -> bool:
 
 
 def digest_of(photo: Path | bytes, largest: float | None = None) -> bytes:
-    """Of the bytes of a photo, to recognise it under another name."""
+    """A digest of the bytes of a photo, which recognises it under another name."""
     if isinstance(photo, bytes):
         return hashlib.blake2b(photo).digest()[:16]
     with open_file(photo, None if largest is None else int(largest)) as file:
@@ -395,7 +398,7 @@ def see(root: Path, model: Model, job: Job) -> Entry | Touched:
 
 
 def _taken(photo: Photo, file: PhotoFile) -> str:
-    """By the camera, or else the time of the file."""
+    """When the photo was taken, by the camera, or else the time of its file."""
     if moment_of(file.path) is not None:
         return _to_date(file.modified)
     return photo.taken or _to_date(file.modified)

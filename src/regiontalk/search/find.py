@@ -53,7 +53,7 @@ def find_in(
             scores=np.array(photo.raw_scores),
             vectors=vectors,
         )
-        found = []
+        findings = []
         for phrase, evidence in zip(
             sought, finder.gather(runtime, sought, table, False), strict=True
         ):
@@ -65,5 +65,5 @@ def find_in(
             )
             place = (photo.path, *photo.size, runtime.info.name)
             about = (phrase.text, closest >= config.likely, regions, closest)
-            found.append(Finding(*place, *about, **about_words([phrase])))
-        yield FoundIn(files[photo.path].file, tuple(found))
+            findings.append(Finding(*place, *about, **about_words([phrase])))
+        yield FoundIn(files[photo.path].file, tuple(findings))

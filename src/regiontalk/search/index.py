@@ -28,6 +28,7 @@ from regiontalk.results import (
     Hits,
     IndexedPhoto,
     UnsureRegion,
+    likeliest_first,
 )
 from regiontalk.search import build
 from regiontalk.search.build import SeeAll, Update, Watch
@@ -56,7 +57,7 @@ class Index:
     place: Path
     model: Model | None = None
     address: str | None = None
-    """Of the database."""
+    """The address of the database."""
     below: str = ""
     """The folder in `root` that it covers; a database may also hold photos of other folders."""
     words_book: str | Path | bool = True
@@ -84,13 +85,15 @@ class Index:
         "s3://bucket/photos".
         """
         root = Path(folder).expanduser()
-        own = root / database.FOLDER if place is None else Path(place).expanduser()
+        index_folder = root / database.FOLDER if place is None else Path(place).expanduser()
         if store is None:
-            return cls(root, own, model)
+            return cls(root, index_folder, model)
         if "://" in str(folder):
-            return cls(Path("/"), own, model, store, str(folder).rstrip("/"))
+            return cls(Path("/"), index_folder, model, store, str(folder).rstrip("/"))
         whole = root.resolve()
-        return cls(Path(whole.anchor), own, model, store, _inside(whole, Path(whole.anchor)))
+        return cls(
+            Path(whole.anchor), index_folder, model, store, _inside(whole, Path(whole.anchor))
+        )
 
     @classmethod
     def around(cls, folder: str | Path, *, model: Model | None = None) -> tuple[Index, str]:
@@ -221,15 +224,19 @@ class Index:
     ) -> list[tuple[Finding, ...]]:
         where = self._where(folder=folder)
         store = self._opened()
-        found = []
+        every_photo = []
         model = self._model()
-        for file, own in self._find_all(store, where, phrases, threshold, top):
+        for file, findings in self._find_all(store, where, phrases, threshold, top):
             path = self.root / file.path
             if _is_as_it_was(path, file):
                 opens = Photo(str(path), model.limits)
-                placed = {"path": str(path), "photo": opens, "shown": model.shown()}
-                found.append(tuple(replace(one, **placed) for one in own))
-        return sorted(found, key=lambda own: (-max(one.closest for one in own), own[0].path))
+                shown = model.shown()
+                placed = tuple(
+                    replace(finding, path=str(path), photo=opens, shown=shown)
+                    for finding in findings
+                )
+                every_photo.append(placed)
+        return sorted(every_photo, key=likeliest_first)
 
     def _find_all(
         self,
@@ -256,11 +263,12 @@ class Index:
         for file in next(iter(of_taught.values())):
             if others and file not in of_others:
                 continue
-            rest = iter(of_others.get(file, ()))
+            others_findings = iter(of_others.get(file, ()))
             yield (
                 file,
                 tuple(
-                    of_taught[text][file] if text in of_taught else next(rest) for text in phrases
+                    of_taught[text][file] if text in of_taught else next(others_findings)
+                    for text in phrases
                 ),
             )
 
@@ -271,8 +279,10 @@ class Index:
         where = self._where(top, folder)
         if model.taught is None:
             return []
-        given = {(one.word, one.photo) for one in model.taught.book.examples}
-        found = least_sure(self._opened(), model.taught, where, top, self.root, given)
+        known_examples = {(example.word, example.photo) for example in model.taught.book.examples}
+        unsure_regions = least_sure(
+            self._opened(), model.taught, where, top, self.root, known_examples
+        )
         return [
             UnsureRegion(
                 unsure.photo.key,
@@ -282,7 +292,7 @@ class Index:
                 unsure.word,
                 unsure.probability,
             )
-            for unsure in found
+            for unsure in unsure_regions
         ]
 
     def like(
@@ -303,10 +313,10 @@ class Index:
         boxes = np.zeros((0, 4)) if box_xyxy is None else np.asarray(box_xyxy)[None]
         look = model.own.look(photo, boxes=boxes)
         vectors = region_vectors(model.runtime, model.codes(look).codes)
-        found = self._placed(Searcher(store, model.runtime).like(vectors[-1], top + 1, where))
-        others = tuple(hit for hit in found if not _same_file(hit, photo))
+        hits = self._placed(Searcher(store, model.runtime).like(vectors[-1], top + 1, where))
+        others = tuple(hit for hit in hits if not _same_file(hit, photo))
         closest = max((hit.score for hit in others), default=None)
-        return replace(found, hits=others[:top], closest=closest)
+        return replace(hits, hits=others[:top], closest=closest)
 
     def __len__(self) -> int:
         return self._opened().count(self.below)
@@ -330,7 +340,8 @@ class Index:
                 captioned = self._captioned(store, caption, where)
                 return captioned[offset : offset + limit]
             return [
-                self._photo(one) for one in store.read(store.newest(where, offset, limit).tolist())
+                self._photo(stored)
+                for stored in store.read(store.newest(where, offset, limit).tolist())
             ]
 
     def count(
@@ -360,7 +371,7 @@ class Index:
         return [CaptionCount(caption, count) for caption, count in common[:top]]
 
     def _captioned(self, store: Store, caption: str, where: Where) -> list[IndexedPhoto]:
-        """All photos that show a caption, the newest first."""
+        """Lists all photos that show a caption, the newest first."""
         ids = store.newest(where, 0, store.count() + 1)
         for word in re.findall(r"[^\W_]+", caption):
             nothing = np.zeros((len(ids), 0), np.float32)
@@ -372,8 +383,8 @@ class Index:
         """The photo with an id from `photos` or from a hit; None if there is none."""
         store = self._opened()
         with store.reading():
-            found = store.find_key(id)
-            photo = None if found is None else self._photo(store.read([found])[0])
+            number = store.find_key(id)
+            photo = None if number is None else self._photo(store.read([number])[0])
             return photo if photo is not None and self._is_below(photo.path) else None
 
     def digests(self) -> dict[Path, bytes]:
@@ -385,14 +396,19 @@ class Index:
         boxes = [region.xyxy for region in stored.regions]
         captions = [region.caption for region in stored.regions]
         regions = with_taught_words(self._opened(), self._model().taught, stored)
-        told = [regions[row] for row in without_repeats(np.array(boxes), captions).tolist()]
-        told.sort(key=lambda region: -region.score)
+        different = [regions[row] for row in without_repeats(np.array(boxes), captions).tolist()]
+        different.sort(key=lambda region: -region.score)
         model = self._model()
         path = self._path(stored.path)
         place = (path, *stored.size, model.runtime.info.name)
         shown = model.shown()
         return IndexedPhoto(
-            *place, tuple(told), shown, stored.key, stored.taken, photo=Photo(path, model.limits)
+            *place,
+            tuple(different),
+            shown,
+            stored.key,
+            stored.taken,
+            photo=Photo(path, model.limits),
         )
 
     def close(self) -> None:
@@ -422,7 +438,7 @@ class Index:
         return self._store
 
     def _open(self, model: IndexedModel | None = None, rebuild: bool = False) -> Store:
-        """For writing, with `model`."""
+        """Opens the store; with `model`, for writing."""
         if self.address is None:
             if rebuild:
                 _remove(self.place)
@@ -446,7 +462,8 @@ class Index:
             is_ours = made_with and store.model.vectors_by == store.model.name
             other = f"--model {made_with} is" if is_ours else "--model names"
             raise IndexProblem(
-                f"{store.name}: made with another model, {store.model.name!r}; this is {wanted.name!r}",
+                f"{store.name}: made with another model, {store.model.name!r}; this is "
+                f"{wanted.name!r}",
                 hint=f"{other} the other one; regiontalk index with --rebuild makes a new index",
             )
 
@@ -466,15 +483,15 @@ class Index:
     def _path(self, stored: str) -> str:
         return stored if "://" in stored else str(self.root / stored)
 
-    def _placed(self, found: Hits) -> Hits:
-        """With paths that can be opened."""
-        hits = []
+    def _placed(self, hits: Hits) -> Hits:
+        """Gives hits paths that can be opened."""
+        placed = []
         model = self._model()
-        for hit in found:
+        for hit in hits:
             path = self._path(hit.path)
             photo = Photo(path, model.limits)
-            hits.append(replace(hit, path=path, photo=photo, shown=model.shown()))
-        return replace(found, hits=tuple(hits))
+            placed.append(replace(hit, path=path, photo=photo, shown=model.shown()))
+        return replace(hits, hits=tuple(placed))
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -509,7 +526,7 @@ def _same_file(hit: Hit, photo: object) -> bool:
 
 
 def _remove(place: Path) -> None:
-    """All files of an index, while nobody writes it."""
+    """Removes all files of an index, while nobody writes it."""
     if not place.is_dir():
         return
     with database.explaining(place):

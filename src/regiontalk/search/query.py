@@ -37,8 +37,8 @@ from regiontalk.search.store import Floats, Ids, Scored, Store, StoredPhoto, Whe
 MOST_PHRASES = 20
 LEAST_ALIKE = 0.6
 """The cosine from which the regions of photos are called alike. Measured with 159 objects of 70 dev
-photos of COCO as queries, in 140 photos: of the photos above it, 52 % show an object of the same class (of all
-photos 4 %), people left out; with people 71 % (33 %)."""
+photos of COCO as queries, in 140 photos: of the photos above it, 52 % show an object of the same
+class (of all photos 4 %), people left out; with people 71 % (33 %)."""
 SECOND_LOOK = 100  # best photos, at least, that are scored again
 SECOND_LOOK_WORDS = 500  # more of them if the query has few words: so many photos times words
 SAID_CONFIDENCE = 0.8  # about that of captions that are likely right
@@ -183,9 +183,10 @@ class Searcher:
             vectors = self.store.vectors(ids)
             hits = [
                 replace(
-                    self._hit(photo, own, float(together[row]), wanted), likely=bool(is_likely[row])
+                    self._hit(photo, photo_vectors, float(together[row]), wanted),
+                    likely=bool(is_likely[row]),
                 )
-                for photo, own, row in zip(photos, vectors, best, strict=True)
+                for photo, photo_vectors, row in zip(photos, vectors, best, strict=True)
             ]
         closest = float(together.max()) if len(together) else None
         return Hits(query, tuple(hits), evidence.searched, closest=closest, **about)
@@ -211,55 +212,58 @@ class Searcher:
         second_look = max(SECOND_LOOK, SECOND_LOOK_WORDS // len(words))
         likely = _all_shown(first.probabilities(config, phrases), len(wanted))[1]
         best = _best(likely, min(max(count, second_look), len(likely)))
-        again = scored.ids[best[:second_look]]
+        best_ids = scored.ids[best[:second_look]]
         scores = scored.scores[best]
         if not scored.exact:
-            for row, own in enumerate(self.store.vectors(again.tolist())):
-                scores[row] = maxsim.word_scores(own[None], words)[0]
+            for row, photo_vectors in enumerate(self.store.vectors(best_ids.tolist())):
+                scores[row] = maxsim.word_scores(photo_vectors[None], words)[0]
         captions = shares[best]
-        captions[: len(again)] = self._confidences(phrases, again)
-        likelihoods = self._likelihoods(phrases, again)
-        if len(best) > len(again):  # the rest is not scored again: it stays behind
-            rest = np.tile(likelihoods.min(axis=0), (len(best) - len(again), 1))
-            likelihoods = np.concatenate([likelihoods, rest])
+        captions[: len(best_ids)] = self._confidences(phrases, best_ids)
+        likelihoods = self._likelihoods(phrases, best_ids)
+        if len(best) > len(best_ids):  # the rest is not scored again: it stays behind
+            lowest = np.tile(likelihoods.min(axis=0), (len(best) - len(best_ids), 1))
+            likelihoods = np.concatenate([likelihoods, lowest])
         fits = _mean_fits(scores, phrases)
         return Evidence(scored.searched, scored.ids[best], fits, captions, likelihoods)
 
     def _likelihoods(self, phrases: Sequence[Phrase], ids: Ids) -> Probabilities:
         """(P, phrases): log-likelihood ratio of the content words of each phrase by the language
         model, on average: the photo against an empty one."""
-        found = np.zeros((len(ids), len(phrases)))
+        likelihoods = np.zeros((len(ids), len(phrases)))
         if self.store.model.state and len(ids):
             head = SentenceHead(self.runtime)
             scenes = self.store.states(ids.tolist())
             for column, phrase in enumerate(phrases):
                 words = phrase.read.known[: head.settings.longest]
                 counts = [word in phrase.read.content for word in words]
-                found[:, column] = head.gains(words, counts, scenes, self.store.model.regions)
-        return found
+                likelihoods[:, column] = head.gains(words, counts, scenes, self.store.model.regions)
+        return likelihoods
 
     def _shares_in_captions(self, phrase: Phrase, scored: Scored) -> Probabilities:
         """(P,) an estimate of `_confidences`: the share of the phrase's content words that likely
         captions of a photo have."""
         words = phrase.read.content
-        said = [self.store.said(caption_words(word), scored) for word in words]
-        share: Probabilities = SAID_CONFIDENCE * np.mean(said, axis=0)
+        have_word = [self.store.said(caption_words(word), scored) for word in words]
+        share: Probabilities = SAID_CONFIDENCE * np.mean(have_word, axis=0)
         return share
 
     def _confidences(self, phrases: Sequence[Phrase], ids: Ids) -> Probabilities:
         """(P, phrases): the highest confidence of a caption of the photo that has a content word of
         the phrase, on average."""
         meant = [[caption_words(word) for word in phrase.read.content] for phrase in phrases]
-        found = np.zeros((len(ids), len(phrases)))
+        confidences = np.zeros((len(ids), len(phrases)))
         for row, photo in enumerate(self.store.read(ids.tolist())):
             captions = [_Caption.of(region) for region in photo.regions if region.caption]
             for column, words in enumerate(meant):
                 best = [
-                    max((one.confidence for one in captions if one.has(word)), default=0.0)
+                    max(
+                        (caption.confidence for caption in captions if caption.has(word)),
+                        default=0.0,
+                    )
                     for word in words
                 ]
-                found[row, column] = float(np.mean(best))
-        return found
+                confidences[row, column] = float(np.mean(best))
+        return confidences
 
     def _are_captioned(self, wanted: Sequence[Phrase], ids: Ids) -> NDArray[np.bool_]:
         """(P,) whether shown captions of the photos have the content words of each phrase."""
@@ -278,7 +282,7 @@ class Searcher:
         beta = head.settings.beta
         prior = head.place_prior(np.array(photo.raw_scores))
         words: list[WordMatch] = []
-        found: dict[int, int] = {}  # row -> number among the regions of the hit
+        numbers: dict[int, int] = {}  # row -> number among the regions of the hit
         for phrase in wanted:
             fits = maxsim.similarities(vectors[None], phrase.vectors)[0].T  # (W, R)
             rows = maxsim.align_words(fits + prior, beta).tolist()
@@ -288,10 +292,10 @@ class Searcher:
                 if token != UNKNOWN:
                     row, fit = next(matches)
                     match = replace(
-                        match, score=float(fit[row]), region=found.setdefault(row, len(found))
+                        match, score=float(fit[row]), region=numbers.setdefault(row, len(numbers))
                     )
                 words.append(match)
-        return _to_hit(photo, score, tuple(words), found)
+        return _to_hit(photo, score, tuple(words), numbers)
 
     def like(self, vector: Floats, top: int, where: Where) -> Hits:
         """The photos with the regions most similar to a vector (h,), by cosine; `likely` from
@@ -301,8 +305,10 @@ class Searcher:
             scored = self.store.word_scores(vector[None] / length, where)
             ids = scored.ids[_best(scored.scores[:, 0], top)].tolist()
             hits = []
-            for photo, own in zip(self.store.read(ids), self.store.vectors(ids), strict=True):
-                cosines = own @ vector / (length * np.linalg.norm(own, axis=1))
+            for photo, photo_vectors in zip(
+                self.store.read(ids), self.store.vectors(ids), strict=True
+            ):
+                cosines = photo_vectors @ vector / (length * np.linalg.norm(photo_vectors, axis=1))
                 row = int(cosines.argmax())
                 hit = _to_hit(photo, float(cosines[row]), (), [row])
                 hits.append(replace(hit, likely=hit.score >= LEAST_ALIKE))
@@ -348,8 +354,8 @@ def _mean_fits(scores: Floats, phrases: Sequence[Phrase]) -> Probabilities:
 
 
 def _all_shown(likely: Probabilities, wanted: int) -> tuple[Probabilities, Probabilities]:
-    """From the probabilities that photos show phrases (P, phrases), the wanted ones first: the
-    probability that each phrase is as wanted, and that all are (P,)."""
+    """Turns the probabilities that photos show phrases (P, phrases), the wanted ones first, into
+    the probability that each phrase is as wanted, and that all are (P,)."""
     shows = likely.copy()
     shows[:, wanted:] = 1 - shows[:, wanted:]
     return shows, shows.prod(axis=1)

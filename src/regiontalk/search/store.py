@@ -75,7 +75,7 @@ class Stored(NamedTuple):
 
     file: PhotoFile
     digest: bytes
-    """Of its bytes, to recognise moved photos."""
+    """The digest of its bytes, which recognises moved photos."""
 
 
 @dataclass(frozen=True)
@@ -113,24 +113,24 @@ class Where(NamedTuple):
 
 def conditions(where: Where, mark: str) -> tuple[str, list[Any]]:
     """An SQL condition for these photos, with a `mark` for each value, and the values."""
-    found = ["true"]
+    parts = ["true"]
     values = list[Any]()
     if where.folder:
         below = os.fsencode(where.folder)
-        found.append(f"path >= {mark} AND path < {mark}")
+        parts.append(f"path >= {mark} AND path < {mark}")
         values += [below + b"/", below + b"0"]  # 0 is the character after the slash
     if where.since:
-        found.append(f"taken >= {mark}")
+        parts.append(f"taken >= {mark}")
         values.append(where.since)
     if where.until:
-        found.append(f"substr(taken, 1, {mark}) <= {mark}")
+        parts.append(f"substr(taken, 1, {mark}) <= {mark}")
         values += [len(where.until), where.until]
-    return " AND ".join(found), values
+    return " AND ".join(parts), values
 
 
 def to_files(rows: Iterable[tuple[bytes, int, int, bytes]]) -> dict[str, Stored]:
-    """Of path, size, time of change and digest, as they are in a database: a file name need not be
-    text."""
+    """Reads rows of path, size, time of change and digest, as they are in a database: a file name
+    need not be text."""
     files = [
         (PhotoFile(os.fsdecode(path), size, modified), digest)
         for path, size, modified, digest in rows

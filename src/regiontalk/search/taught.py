@@ -72,13 +72,13 @@ def search_taught(
     with store.reading():
         of_others: dict[int, Hit] = {}
         if others:
-            found = rest(others, count)
-            ids = [store.find_key(hit.id) for hit in found]
-            of_others = {id: hit for id, hit in zip(ids, found, strict=True) if id is not None}
+            results = rest(others, count)
+            ids = [store.find_key(hit.id) for hit in results]
+            of_others = {id: hit for id, hit in zip(ids, results, strict=True) if id is not None}
             candidates = list(of_others)
         else:
             candidates, searched = _closest(store, known, words, where, count)
-            found = Hits(query, (), searched)
+            results = Hits(query, (), searched)
         photos = _shown_in(store, known, candidates, words)
         for photo in photos:
             if photo.id in of_others:
@@ -90,11 +90,11 @@ def search_taught(
         best = kept[:top]
         stored = store.read(photo.id for photo in best)
         hits = [
-            _to_hit(photo, one, words.wanted, of_others.get(photo.id))
-            for photo, one in zip(best, stored, strict=True)
+            _to_hit(photo, stored_photo, words.wanted, of_others.get(photo.id))
+            for photo, stored_photo in zip(best, stored, strict=True)
         ]
     closest = max((photo.score for photo in photos), default=None)
-    return replace(found, query=query, hits=tuple(hits), closest=closest)
+    return replace(results, query=query, hits=tuple(hits), closest=closest)
 
 
 @dataclass
@@ -114,7 +114,7 @@ def _shown_in(store: Store, known: TaughtWords, ids: Sequence[int], words: Parse
     if not ids:
         return []
     vectors = store.vectors(ids)
-    ends = np.cumsum([len(own) for own in vectors])
+    ends = np.cumsum([len(photo_vectors) for photo_vectors in vectors])
     z = known.space.place(np.concatenate(vectors))
     likely = {
         word: np.split(known.one(word).probabilities_at(z)[:, 0], ends[:-1])
@@ -161,7 +161,9 @@ def _closest(
     """The photos closest to the wanted words by a linear form of s(w), and the number of all. It
     leaves out the length of (v − mean) · axes, which varies little."""
     chosen = [known.one(word) for word in words.wanted]
-    lines = np.concatenate([one.middles for one in chosen]) @ known.space.axes.T  # (W, h)
+    lines = (
+        np.concatenate([taught_word.middles for taught_word in chosen]) @ known.space.axes.T
+    )  # (W, h)
     scored = store.word_scores(lines.astype(np.float32), where)
     together = scored.scores.sum(axis=1)
     order = np.argsort(-together, kind="stable")[:count]
@@ -203,7 +205,7 @@ def find_taught(
     assert word is not None
     only = known.one(word)
     min_probability = SURE if threshold is None else threshold
-    found = []
+    findings = []
     with store.reading():
         files = store.files(where.folder)
         ids = store.word_scores(only.middles @ known.space.axes.T, where).ids.tolist()
@@ -215,8 +217,8 @@ def find_taught(
             closest = float(likely.max())
             place = (photo.path, *photo.size, model)
             finding = Finding(*place, text, closest >= SURE, regions, closest)
-            found.append((files[photo.path].file, finding))
-    return found
+            findings.append((files[photo.path].file, finding))
+    return findings
 
 
 def least_sure(
@@ -227,13 +229,14 @@ def least_sure(
     root: Path,
     given: Container[tuple[str, str]],
 ) -> list[Unsure]:
-    """The regions of which it is least sure whether they show a taught word, one of each photo for a
-    word. `given`: words and the photos that have an example of them already; they are left out."""
+    """The regions of which it is least sure whether they show a taught word, one of each photo for
+    a word. `given`: words and the photos that have an example of them already; they are left
+    out."""
     known = taught.by_vector
     if known is None:
         return []
     lines = (known.middles @ known.space.axes.T).astype(np.float32)
-    found = list[Unsure]()
+    unsure_regions = list[Unsure]()
     with store.reading():
         scored = store.word_scores(lines, where)
         for column, word in enumerate(known.names):
@@ -244,6 +247,6 @@ def least_sure(
                 if (word, path) not in given and len(vectors) > 1:
                     likely = known.one(word).probabilities(vectors[1:])[:, 0]
                     row = int(likely.argmax())
-                    found.append(Unsure(photo, 1 + row, word, float(likely[row])))
-    found.sort(key=lambda unsure: abs(unsure.probability - SURE))
-    return found[:top]
+                    unsure_regions.append(Unsure(photo, 1 + row, word, float(likely[row])))
+    unsure_regions.sort(key=lambda unsure: abs(unsure.probability - SURE))
+    return unsure_regions[:top]

@@ -181,18 +181,18 @@ async def _given(
     """The photo of a request, uploaded or by its id, and the other values of query and form."""
     async with server.upload():
         form = await inputs.read_form(request, server.settings)
-        given = {**request.query_params, **form}
+        fields = {**request.query_params, **form}
         schemas = {**call.query, **(call.form or {})}
-        id = given.get("id")
+        id = fields.get("id")
         if isinstance(id, str) and ADDRESS.match(id):
             raise ImageError(
                 "id: an address, not a photo; addresses are not fetched",
                 hint="upload the photo itself",
             )
-        if "photo" in given and "id" in given:
+        if "photo" in fields and "id" in fields:
             raise UsageError("give a photo or an id, not both")
         photo = id if isinstance(id, str) else await inputs.read_upload(form)
-        yield photo, inputs.read_values(given, schemas, ("photo", "id"))
+        yield photo, inputs.read_values(fields, schemas, ("photo", "id"))
 
 
 def _looking(task: str, does: str, answer: str, query: Schemas, form: Schemas) -> Call:
@@ -203,12 +203,14 @@ def _looking(task: str, does: str, answer: str, query: Schemas, form: Schemas) -
             if "xyxy" in values:
                 values["xyxy"] = inputs.read_box(values["xyxy"])
             options = {NAMES.get(name, name): value for name, value in values.items()}
-            given = photo.data if isinstance(photo, Upload) else photo
-            found = await server.workers.ask(task, request.is_disconnected, photo=given, **options)
+            source = photo.data if isinstance(photo, Upload) else photo
+            answer = await server.workers.ask(
+                task, request.is_disconnected, photo=source, **options
+            )
         return (
-            {**found, "path": photo.name}
-            if isinstance(photo, Upload) and "path" in found
-            else found
+            {**answer, "path": photo.name}
+            if isinstance(photo, Upload) and "path" in answer
+            else answer
         )
 
     call = Call("POST", f"/api/{task}", does, answer, look, query, form)
@@ -223,10 +225,10 @@ async def search(server: Server, _: Request, values: dict[str, Any]) -> Any:
 
 async def photos(server: Server, _: Request, values: dict[str, Any]) -> Any:
     options = {NAMES.get(name, name): value for name, value in values.items()}
-    found = await server.workers.ask("photos", **{"offset": 0, "limit": 50, **options})
+    answer = await server.workers.ask("photos", **{"offset": 0, "limit": 50, **options})
     if not values.keys() & {*FILTERS, "caption"}:
-        server.indexing.photos = found["total"]  # other processes may write the index
-    return found
+        server.indexing.photos = answer["total"]  # other processes may write the index
+    return answer
 
 
 async def captions(server: Server, _: Request, values: dict[str, Any]) -> Any:
@@ -234,64 +236,64 @@ async def captions(server: Server, _: Request, values: dict[str, Any]) -> Any:
 
 
 async def photo(server: Server, request: Request, _: object) -> Any:
-    found, facts = await _found_and_facts(server, request.path_params["id"])
+    answer, facts = await _found_and_facts(server, request.path_params["id"])
     record, is_replaced = await asyncio.to_thread(server.saved().read, facts)
     if record is not None:
-        return _corrected(found, record)
-    return {**found, "corrected": False, "replaced": is_replaced}
+        return _corrected(answer, record)
+    return {**answer, "corrected": False, "replaced": is_replaced}
 
 
 async def _found_and_facts(server: Server, id: str) -> tuple[dict[str, Any], PhotoFacts]:
     """A photo of the index, and what its correction belongs to."""
-    found = await server.workers.ask("photo", id=id)
-    facts = _facts(server, found)
+    answer = await server.workers.ask("photo", id=id)
+    facts = _facts(server, answer)
     _, is_replaced = await asyncio.to_thread(server.saved().read, facts)
     if is_replaced and facts.digest is not None:  # perhaps only its metadata have changed
         _, facts = await _indexed(server, id)
-    return found, facts
+    return answer, facts
 
 
-def _facts(server: Server, found: dict[str, Any]) -> PhotoFacts:
+def _facts(server: Server, answer: dict[str, Any]) -> PhotoFacts:
     """What the corrections need of an indexed photo. Its digest is not sent to the client."""
-    size = (found["width"], found["height"])
-    return PhotoFacts(_name_in_records(server, found), found.pop("digest"), size)
+    size = (answer["width"], answer["height"])
+    return PhotoFacts(_name_in_records(server, answer), answer.pop("digest"), size)
 
 
-def _name_in_records(server: Server, found: dict[str, Any]) -> str:
+def _name_in_records(server: Server, answer: dict[str, Any]) -> str:
     assert server.settings.folder is not None
-    return server.saved().name_of(server.settings.folder / found["path"])
+    return server.saved().name_of(server.settings.folder / answer["path"])
 
 
 async def _indexed(server: Server, id: str) -> tuple[dict[str, Any], PhotoFacts]:
     """A photo of the index and its bytes of now, which somebody saw and corrects."""
-    found = await server.workers.ask("photo", id=id)
+    answer = await server.workers.ask("photo", id=id)
     digest, (width, height), pixels = await server.workers.ask("identify", photo=id)
-    facts = PhotoFacts(_name_in_records(server, found), digest, (width, height), pixels)
-    del found["digest"]
-    return {**found, "width": width, "height": height}, facts
+    facts = PhotoFacts(_name_in_records(server, answer), digest, (width, height), pixels)
+    del answer["digest"]
+    return {**answer, "width": width, "height": height}, facts
 
 
-def _corrected(found: dict[str, Any], record: Record) -> dict[str, Any]:
+def _corrected(answer: dict[str, Any], record: Record) -> dict[str, Any]:
     regions = [
         {"id": number, "xyxy": list(region.xyxy), "caption": region.phrase}
         for number, region in enumerate(record.regions)
     ]
-    return {**found, "regions": regions, "corrected": True, "replaced": False}
+    return {**answer, "regions": regions, "corrected": True, "replaced": False}
 
 
 async def correct(server: Server, request: Request, _: object) -> Any:
     async with server.upload():
         body = await inputs.read_regions(request, server.settings)
         correction = await asyncio.to_thread(lambda: Correction.of(parse_json(body, "the request")))
-        found, facts = await _indexed(server, request.path_params["id"])
+        answer, facts = await _indexed(server, request.path_params["id"])
         record = await asyncio.to_thread(server.saved().save, facts, correction)
-    return _corrected(found, record)
+    return _corrected(answer, record)
 
 
 async def forget(server: Server, request: Request, _: object) -> Any:
-    found, facts = await _found_and_facts(server, request.path_params["id"])
+    answer, facts = await _found_and_facts(server, request.path_params["id"])
     await asyncio.to_thread(server.saved().delete, facts)
-    return {**found, "corrected": False, "replaced": False}
+    return {**answer, "corrected": False, "replaced": False}
 
 
 async def original(server: Server, request: Request, _: object) -> Response:
@@ -301,22 +303,22 @@ async def original(server: Server, request: Request, _: object) -> Response:
 
 
 async def keep(server: Server, request: Request, _: object) -> Any:
-    """Like `correct`, for a photo that was dropped on the page; a copy of it is saved."""
+    """Does what `correct` does for a photo that was dropped on the page; a copy of it is saved."""
     saved = server.saved()
-    async with _given(server, request, KEEP) as (given, values):
+    async with _given(server, request, KEEP) as (photo, values):
         text = values["regions"].encode(errors="replace")
         correction = await asyncio.to_thread(
             lambda: Correction.of({"regions": parse_json(text, "regions")})
         )
-        if isinstance(given, str):
-            found, facts = await _indexed(server, given)
+        if isinstance(photo, str):
+            answer, facts = await _indexed(server, photo)
         else:
-            digest, size, pixels = await server.workers.ask("identify", photo=given.data)
-            found = {"id": None, "path": given.name, "width": size[0], "height": size[1]}
-            image = await asyncio.to_thread(saved.keep, given.data)
+            digest, size, pixels = await server.workers.ask("identify", photo=photo.data)
+            answer = {"id": None, "path": photo.name, "width": size[0], "height": size[1]}
+            image = await asyncio.to_thread(saved.keep, photo.data)
             facts = PhotoFacts(image, digest, size, pixels)
         record = await asyncio.to_thread(saved.save, facts, correction)
-    return _corrected(found, record)
+    return _corrected(answer, record)
 
 
 async def image(server: Server, request: Request, values: dict[str, Any]) -> Response:

@@ -1,12 +1,11 @@
 """Regions that people corrected on the page, saved as a data set for `regiontalk train`.
 
-corrections/annotations.jsonl   a record for each corrected photo; photos of the folder are not copied
+corrections/annotations.jsonl   a record for each corrected photo; those of the folder stay there
 corrections/photos/             copies of photos that were dropped on the page
 corrections/kept.jsonl          records whose photo was deleted or replaced; it may come back
 
-A correction belongs to the bytes of its photo, whatever the photo is called. If only the metadata of
-a photo change, its pixels are compared instead.
-"""
+A correction belongs to the bytes of its photo, whatever the photo is called. If only the metadata
+of a photo change, its pixels are compared instead."""
 
 from __future__ import annotations
 
@@ -74,14 +73,14 @@ class PhotoFacts(NamedTuple):
     image: str
     """Its name in the records (`Corrections.name_of`)."""
     digest: str | None
-    """Of its bytes; None if the photo cannot be read now."""
+    """The digest of its bytes; None if the photo cannot be read now."""
     size: tuple[int, int]
     pixels: str | None = None
-    """Of what it shows (`pixels_of`); None if that is not needed."""
+    """The digest of what it shows (`pixels_of`); None if that is not needed."""
 
 
 def pixels_of(photo: Path | bytes, limits: Limits) -> str:
-    """Of what a photo shows, whatever its metadata say."""
+    """A digest of what a photo shows, whatever its metadata say."""
     return digest_of(Photo(photo, limits).preview(PREVIEW).image.tobytes()).hex()
 
 
@@ -193,7 +192,7 @@ class Corrections:
     # The files
 
     def _present(self) -> list[Record]:
-        """Of photos that are there: the data set."""
+        """The records of photos that are there: the data set."""
         try:
             annotations_path(self._folder)
         except DataError:  # none yet
@@ -214,7 +213,7 @@ class Corrections:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """One thread of one process at a time."""
+        """Lets one thread of one process write at a time."""
         with self._lock, closing(self._take_lock()):
             yield
 

@@ -17,7 +17,8 @@ from regiontalk.serve.metrics import Metrics
 from regiontalk.serve.workers import Busy, OwnFault
 
 POLICY = (
-    "default-src 'self'; img-src 'self' blob: data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
+    "default-src 'self'; img-src 'self' blob: data:; object-src 'none'; base-uri 'none'; "
+    "form-action 'self'; "
     "frame-ancestors 'none'"
 )
 HEADERS = {

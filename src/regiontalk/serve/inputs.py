@@ -35,25 +35,25 @@ class Upload(NamedTuple):
 
 
 def read_values(
-    given: Mapping[str, Any], schemas: Schemas, others: tuple[str, ...] = ()
+    fields: Mapping[str, Any], schemas: Schemas, others: tuple[str, ...] = ()
 ) -> dict[str, Any]:
     """The given values, converted by their schemas; raises `UsageError` for wrong, missing or
     unknown ones.
 
     `others`: other names that are allowed.
     """
-    for name in given:
+    for name in fields:
         if name not in schemas and name not in others:
             raise UsageError(
                 f"{name[:40]!r} is unknown", hint=f"known: {', '.join((*schemas, *others))}"
             )
     for name, schema in schemas.items():
-        if schema.get("required") and name not in given:
+        if schema.get("required") and name not in fields:
             raise UsageError(f"{name} is missing")
     return {
-        name: _read_value(name, given[name], schema)
+        name: _read_value(name, fields[name], schema)
         for name, schema in schemas.items()
-        if name in given
+        if name in fields
     }
 
 
@@ -160,8 +160,8 @@ async def _arriving(settings: Settings) -> AsyncIterator[None]:
 
 async def _body(request: Request, most: int) -> AsyncGenerator[bytes, None]:
     too_large = Refused(413, f"the request is larger than {most / 1e6:.3g} MB")
-    said = request.headers.get("content-length", "")
-    if said.isdecimal() and int(said) > most:
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > most:
         raise too_large
     arrived = 0
     try:

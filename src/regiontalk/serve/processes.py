@@ -78,13 +78,13 @@ def limit_memory() -> None:
     status = Path("/proc/self/status")
     if resource is None or not status.exists():
         return
-    taken = next(
+    memory = next(
         int(line.split()[1]) << 10
         for line in status.read_text().splitlines()
         if line.startswith("VmData:")
     )
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = taken + LARGEST_GROWTH
+    limit = memory + LARGEST_GROWTH
     resource.setrlimit(
         resource.RLIMIT_DATA, (limit if most == resource.RLIM_INFINITY else min(limit, most), most)
     )

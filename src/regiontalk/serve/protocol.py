@@ -105,10 +105,18 @@ class Protocol(H11Protocol):
     def _make_room(self) -> None:
         """Ends the connection that has waited longest for a request; this one, if all others are
         at work."""
-        open_ones = [one for one in self.connections if not getattr(one, "_is_aborted", False)]
+        open_ones = [
+            connection
+            for connection in self.connections
+            if not getattr(connection, "_is_aborted", False)
+        ]
         if len(open_ones) > MAX_CONNECTIONS:
-            waiting = [one for one in open_ones if isinstance(one, Protocol) and one._is_waiting()]
-            min(waiting, key=lambda one: one._opened)._abort()
+            waiting = [
+                connection
+                for connection in open_ones
+                if isinstance(connection, Protocol) and connection._is_waiting()
+            ]
+            min(waiting, key=lambda connection: connection._opened)._abort()
 
     def _is_waiting(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
@@ -121,8 +129,8 @@ class Protocol(H11Protocol):
         """Answers what is no request, or no longer one, and ends the connection."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             answer = error_response(error)
-            own = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-            headers = [*answer.raw_headers, *own, (b"connection", b"close")]
+            ours = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+            headers = [*answer.raw_headers, *ours, (b"connection", b"close")]
             for event in (
                 h11.Response(
                     status_code=answer.status_code,

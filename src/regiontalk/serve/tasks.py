@@ -79,17 +79,17 @@ class Desk:
         return self.index
 
     def photo(self, id: str) -> IndexedPhoto:
-        found = self.searched().photo(id)
-        if found is None:
+        indexed = self.searched().photo(id)
+        if indexed is None:
             raise NotFound("no photo has this id")
-        return found
+        return indexed
 
     def open(self, photo: bytes | str) -> bytes | Path:
         """The photo as an input of the model."""
         return photo if isinstance(photo, bytes) else self.file(self.photo(photo))
 
     def file(self, photo: IndexedPhoto) -> Path:
-        """Where it is. A link that leads out of the folder is not followed."""
+        """Tells where a photo is. A link that leads out of the folder is not followed."""
         file = Path(file_of(photo.path)).resolve()
         root = self.searched().folder.resolve()
         if not (file.is_relative_to(root) and file.is_file()):
@@ -131,9 +131,9 @@ def _asking(
 
     def look(desk: Desk, photo: bytes | str, **options: Any) -> Answer:
         path = desk.relative(desk.photo(photo).path) if isinstance(photo, str) else ""
-        found = ask(choose(desk), desk.open(photo), **options)
-        answer = {**found.to_dict(), "path": path}
-        return answer | {"regions": _regions(found)} if type(found) is ImageRegions else answer
+        result = ask(choose(desk), desk.open(photo), **options)
+        answer = {**result.to_dict(), "path": path}
+        return answer | {"regions": _regions(result)} if type(result) is ImageRegions else answer
 
     return look
 
@@ -165,28 +165,28 @@ def search(desk: Desk, query: str, **limits: Any) -> Answer:
     return _hits(desk, desk.searched().search(query, **limits))
 
 
-def _hits(desk: Desk, found: Hits) -> Answer:
-    answer = found.to_dict()
-    for hit, plain in zip(found, answer["hits"], strict=True):
+def _hits(desk: Desk, hits: Hits) -> Answer:
+    answer = hits.to_dict()
+    for hit, plain in zip(hits, answer["hits"], strict=True):
         plain.update(_place(desk, hit))
-        for region, told in zip(hit.regions, plain["regions"], strict=True):
-            told["sure"] = hit.is_sure(region)
-    return {**answer, "none_fit": not found.likely}
+        for region, plain_region in zip(hit.regions, plain["regions"], strict=True):
+            plain_region["sure"] = hit.is_sure(region)
+    return {**answer, "none_fit": not hits.likely}
 
 
 def captions(desk: Desk, top: int) -> Answer:
     """The most common captions: each is a search that has likely hits."""
-    found = desk.searched().captions(top=top)
-    return {"captions": [one.to_dict() for one in found]}
+    common = desk.searched().captions(top=top)
+    return {"captions": [caption.to_dict() for caption in common]}
 
 
 def photos(desk: Desk, offset: int, limit: int, **filters: str) -> Answer:
     index = desk.searched()
-    found = [
-        {**_place(desk, one), "taken": one.taken, **_captions(_only_captioned(one))}
-        for one in index.photos(offset=offset, limit=limit, **filters)
+    listed = [
+        {**_place(desk, photo), "taken": photo.taken, **_captions(_only_captioned(photo))}
+        for photo in index.photos(offset=offset, limit=limit, **filters)
     ]
-    return {"total": index.count(**filters), "photos": found}
+    return {"total": index.count(**filters), "photos": listed}
 
 
 def _captions(photo: IndexedPhoto) -> Answer:
@@ -197,41 +197,42 @@ def _captions(photo: IndexedPhoto) -> Answer:
 
 
 def _only_captioned(photo: IndexedPhoto) -> IndexedPhoto:
-    """Without the whole photo, which has no caption."""
+    """Leaves out the region of the whole photo, which has no caption."""
     return replace(photo, regions=tuple(region for region in photo.regions if region.caption))
 
 
 def photo(desk: Desk, id: str) -> Answer:
-    """With the digest of its bytes as they are now, None if they cannot be read."""
-    found = desk.photo(id)
+    """An indexed photo with the digest of its bytes as they are now, None if they cannot be
+    read."""
+    indexed = desk.photo(id)
     digest = None
     with suppress(InputError):
-        digest = _digest(desk, desk.file(found))
-    regions = _regions(_only_captioned(found))
-    return {**_place(desk, found), "digest": digest, "taken": found.taken, "regions": regions}
+        digest = _digest(desk, desk.file(indexed))
+    regions = _regions(_only_captioned(indexed))
+    return {**_place(desk, indexed), "digest": digest, "taken": indexed.taken, "regions": regions}
 
 
-def _regions(found: ImageRegions) -> list[Answer]:
-    """As in JSON, and whether the model is sure of each."""
-    regions: list[Answer] = found.to_dict()["regions"]
+def _regions(photo: ImageRegions) -> list[Answer]:
+    """The regions as in JSON, and whether the model is sure of each."""
+    regions: list[Answer] = photo.to_dict()["regions"]
     return [
-        {**plain, "sure": found.is_sure(region)}
-        for plain, region in zip(regions, found.regions, strict=True)
+        {**plain, "sure": photo.is_sure(region)}
+        for plain, region in zip(regions, photo.regions, strict=True)
     ]
 
 
 def original(desk: Desk, id: str) -> str:
-    """Where the file of a photo is; of a frame, the video."""
+    """Tells where the file of a photo is; of a frame, the video."""
     return file_of(str(desk.file(desk.photo(id))))
 
 
-def _place(desk: Desk, found: IndexedPhoto | Hit) -> Answer:
+def _place(desk: Desk, photo: IndexedPhoto | Hit) -> Answer:
     return {
-        "id": found.id,
-        "path": desk.relative(found.path),
-        **({} if found.time is None else {"time": found.time}),
-        "width": found.width,
-        "height": found.height,
+        "id": photo.id,
+        "path": desk.relative(photo.path),
+        **({} if photo.time is None else {"time": photo.time}),
+        "width": photo.width,
+        "height": photo.height,
     }
 
 

@@ -103,8 +103,8 @@ def draw_alignment(
     strongest = max((score for words in segments for _, score in words), default=0.0)
     words = [
         (word, faded(_colour(regions.index(box)), score / strongest if strongest > 0 else 0.0))
-        for box, own in zip(outlines, segments, strict=True)
-        for word, score in own
+        for box, scored_words in zip(outlines, segments, strict=True)
+        for word, score in scored_words
     ]
     return _with_text_below(picture, words)
 

@@ -17,11 +17,13 @@ def to_html(picture: Image.Image, rows: Sequence[tuple[str, str]]) -> str:
     """The picture and a table of `rows` below it; texts are escaped."""
     source = base64.b64encode(encode(picture, "JPEG", quality=90)).decode("ascii")
     cells = "".join(
-        f'<tr><td style="text-align:left">{html.escape(words)}</td><td>{html.escape(figure)}</td></tr>'
+        "<tr><td "
+        f'style="text-align:left">{html.escape(words)}</td><td>{html.escape(figure)}</td></tr>'
         for words, figure in rows
     )
     alt = html.escape("; ".join(words for words, _ in rows), quote=True)
-    return f'<img src="data:image/jpeg;base64,{source}" alt="{alt}" style="max-width:100%"><table>{cells}</table>'
+    image = f'<img src="data:image/jpeg;base64,{source}" alt="{alt}" style="max-width:100%">'
+    return f"{image}<table>{cells}</table>"
 
 
 def encode(picture: Image.Image, form: str, **options: int) -> bytes:

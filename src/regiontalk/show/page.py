@@ -64,56 +64,62 @@ class _Entries:
     least: dict[str, float] = field(default_factory=lambda: {"score": 1.0, "confidence": 1.0})
     """The limits for regions that are shown at first."""
 
-    def add(self, found: Result) -> None:
-        large, size = (found.photo or Photo(found.path)).preview(LONG_SIDE)
-        identity = _free_id(found.path, self.ids)
+    def add(self, result: Result) -> None:
+        large, size = (result.photo or Photo(result.path)).preview(LONG_SIDE)
+        identity = _free_id(result.path, self.ids)
         entry = {
             "id": identity,
             "thumbnail": jpeg_base64(reduced(large, THUMBNAIL), 70),
-            **_entry(found, size),
+            **_entry(result, size),
         }
         self.file.write((",\n" if self.ids else "\n") + json_for_html(entry))
         self.photos.write(
-            f'<script id="jpeg-{len(self.ids)}" type="text/plain">{jpeg_base64(large, 80)}</script>\n'
+            f'<script id="jpeg-{len(self.ids)}" '
+            f'type="text/plain">{jpeg_base64(large, 80)}</script>\n'
         )
         self.ids.add(identity)
-        if isinstance(found, ImageRegions):
-            self.least["score"] = min(self.least["score"], found.shown.threshold)
-            self.least["confidence"] = min(self.least["confidence"], found.shown.confidence)
+        if isinstance(result, ImageRegions):
+            self.least["score"] = min(self.least["score"], result.shown.threshold)
+            self.least["confidence"] = min(self.least["confidence"], result.shown.confidence)
 
 
-def _entry(found: Result, size: tuple[int, int]) -> dict[str, Any]:
+def _entry(result: Result, size: tuple[int, int]) -> dict[str, Any]:
     """The data of a result for the script; boxes in pixels of a photo of `width` times `height`."""
-    entry: dict[str, Any] = {"name": found.path, "width": size[0], "height": size[1], "regions": []}
-    match found:
+    entry: dict[str, Any] = {
+        "name": result.path,
+        "width": size[0],
+        "height": size[1],
+        "regions": [],
+    }
+    match result:
         case Description():
-            others = [{"text": other.sentence, "sure": other.sure} for other in found.alternatives]
+            others = [{"text": other.sentence, "sure": other.sure} for other in result.alternatives]
             return entry | {
-                "sentence": found.sentence,
-                "sure": found.sure,
+                "sentence": result.sentence,
+                "sure": result.sure,
                 "alternatives": others,
             }
         case AltText():
-            return entry | {"sentence": found.text, "sure": found.sure}
+            return entry | {"sentence": result.text, "sure": result.sure}
         case Tags():
-            return entry | {"sentence": ", ".join(found.keywords)}
+            return entry | {"sentence": ", ".join(result.keywords)}
         case Alignment():
-            return entry | {key: value for key, value in found.to_dict().items() if key != "path"}
+            return entry | {key: value for key, value in result.to_dict().items() if key != "path"}
         case Hit():
-            pairs = zip(found.to_dict()["regions"], found.labels(), strict=True)
+            pairs = zip(result.to_dict()["regions"], result.labels(), strict=True)
             return entry | {"regions": [region | {"caption": label} for region, label in pairs]}
         case ImageRegions():
-            return entry | {"regions": _regions(found)}
+            return entry | {"regions": _regions(result)}
 
 
-def _regions(found: ImageRegions) -> list[dict[str, Any]]:
-    """With whether the model is sure of them. Given boxes have no score, because they were not
-    detected."""
-    left_out = {"score"} if found.shown.sure_score == 0 else set()
+def _regions(photo: ImageRegions) -> list[dict[str, Any]]:
+    """The regions, and whether the model is sure of them. Given boxes have no score, because they
+    were not detected."""
+    left_out = {"score"} if photo.shown.sure_score == 0 else set()
     regions = []
-    for region, plain in zip(found.regions, found.to_dict()["regions"], strict=True):
+    for region, plain in zip(photo.regions, photo.to_dict()["regions"], strict=True):
         kept = {key: value for key, value in plain.items() if key not in left_out}
-        regions.append({**kept, "sure": found.is_sure(region)})
+        regions.append({**kept, "sure": photo.is_sure(region)})
     return regions
 
 
@@ -161,7 +167,8 @@ def _read(name: str, package: str = __package__) -> str:
 
 def _policy(script: str, style: str) -> str:
     return (
-        f"default-src 'none'; img-src data:; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+        f"default-src 'none'; img-src data:; script-src '{_hash(script)}'; style-src "
+        f"'{_hash(style)}'; "
         "base-uri 'none'; form-action 'none'"
     )
 

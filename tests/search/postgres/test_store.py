@@ -151,10 +151,10 @@ def test_an_index_made_anew_by_another_model_takes_no_more_photos(store: Postgre
 def test_a_large_index_scores_what_is_near_and_what_is_said(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_store, "EXACT", 100)
+    monkeypatch.setattr(postgres_store, "MAX_EXACT", 100)
     monkeypatch.setattr(postgres_store, "NEAREST", 80)
-    monkeypatch.setattr(postgres_store, "LEAST", 1)
-    monkeypatch.setattr(postgres_store, "ENOUGH", 10)
+    monkeypatch.setattr(postgres_store, "MIN_NEAREST", 1)
+    monkeypatch.setattr(postgres_store, "MIN_NEAR", 10)
     store.put([entry(number, f"{'ab'[number % 2]}/{number}.jpg") for number in range(6, 400)])
     words = vectors_of(4000)[:2]
     exact = store.word_scores(words, Where())
@@ -175,7 +175,7 @@ def test_a_large_index_scores_what_is_near_and_what_is_said(
     assert {photo.path[:2] for photo in store.read(below.ids.tolist())} == {"a/"}
     few = store.word_scores(words, Where("b"), [("399",)])
     assert len(few.ids) < few.searched
-    monkeypatch.setattr(postgres_store, "ENOUGH", 150)
+    monkeypatch.setattr(postgres_store, "MIN_NEAR", 150)
     assert (
         len(store.word_scores(words, Where("b")).ids) == 197
     )  # too few of the nearest are there: all are scored

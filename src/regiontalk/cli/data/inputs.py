@@ -80,12 +80,12 @@ def codes(
     coded = compute_codes(
         Origin(model, dataset, split, surroundings, on_truths, size), out, workers, track
     )
-    found = {
+    figures = {
         "photos": len(coded),
         "regions": int(coded.counts.sum()) - len(coded),
         "code": coded.codes.shape[2],
     }
-    print_description(str(out), found, as_json)
+    print_description(str(out), figures, as_json)
 
 
 @click.command(name="box-codes")
@@ -139,8 +139,8 @@ def box_codes(
 
     origin = BoxesOrigin(model, dataset, split, photos, sides, seed)
     coded = true_box_codes(origin, out, workers, track)
-    found = {"photos": len(coded), "boxes": len(coded.codes), "input": coded.inputs.shape[1]}
-    print_description(str(out), found, as_json)
+    figures = {"photos": len(coded), "boxes": len(coded.codes), "input": coded.inputs.shape[1]}
+    print_description(str(out), figures, as_json)
 
 
 @click.command()
@@ -193,8 +193,10 @@ def snippets(
     from regiontalk.lab.training.heads.snippets import find_snippets
 
     records = Dataset(dataset, split)
-    found = find_snippets(records, codes, alignment, beta, place_weight, sentence_net)
-    count = write_snippets(out, console.track(found, f"Aligning {dataset}", len(records), quiet))
+    snippets_found = find_snippets(records, codes, alignment, beta, place_weight, sentence_net)
+    count = write_snippets(
+        out, console.track(snippets_found, f"Aligning {dataset}", len(records), quiet)
+    )
     print_description(str(out), {"photos": len(records), "snippets": count}, as_json)
 
 
@@ -279,7 +281,7 @@ def anchors(dataset: Path, count: int, size: int, split: str, as_json: bool) -> 
         raise DataError(f"{dataset}, split {split}: {error.message}", hint=error.hint) from error
     fitted = np.maximum(fit_anchors(shapes, count).round(), 1)
     papers = np.array(PAPER_ANCHORS) * size / 720
-    found = {
+    figures = {
         "anchors": fitted.astype(int).tolist(),
         "size": size,
         "regions": len(shapes),
@@ -287,18 +289,19 @@ def anchors(dataset: Path, count: int, size: int, split: str, as_json: bool) -> 
         "paper_mean_iou": float(shape_iou(shapes, papers).max(axis=1).mean()),
     }
     if as_json:
-        console.print_json(found)
+        console.print_json(figures)
     else:
-        click.echo(_anchors_toml(found, dataset, split))
+        click.echo(_anchors_toml(figures, dataset, split))
 
 
-def _anchors_toml(found: Mapping[str, Any], dataset: Path, split: str) -> str:
-    pairs = [f"[{width}, {height}]" for width, height in found["anchors"]]
+def _anchors_toml(figures: Mapping[str, Any], dataset: Path, split: str) -> str:
+    pairs = [f"[{width}, {height}]" for width, height in figures["anchors"]]
     rows = ("  " + ", ".join(pairs[start : start + 6]) + ",\n" for start in range(0, len(pairs), 6))
-    source = one_line(f"{found['regions']} {split} regions of {dataset}, long side {found['size']}")
-    scores = (
-        f"{found['mean_iou']:.3f}; the paper's anchors at this size: {found['paper_mean_iou']:.3f}"
+    source = one_line(
+        f"{figures['regions']} {split} regions of {dataset}, long side {figures['size']}"
     )
+    scores = f"{figures['mean_iou']:.3f}; the paper's anchors at this size: "
+    f"{figures['paper_mean_iou']:.3f}"
     return (
         f"# {source}\n# mean IoU with the nearest anchor: {scores}\nanchors = [\n{''.join(rows)}]"
     )

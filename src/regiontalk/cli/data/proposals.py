@@ -64,8 +64,8 @@ def proposals(
         if source != EDGE_BOXES:
             record.uses("model", options.model_place(packaged.place_of(source)))
         record.uses_data(data, split, len(dataset))
-        found = in_order(lambda record: region_line(record, find(record), name), dataset, workers)
-        write_json_lines(out, console.track(found, f"Looking at {data}", len(dataset), quiet))
+        lines = in_order(lambda record: region_line(record, find(record), name), dataset, workers)
+        write_json_lines(out, console.track(lines, f"Looking at {data}", len(dataset), quiet))
     console.message(f"{out}: {console.count(len(dataset), 'photo')}, {name}", quiet)
 
 
@@ -75,5 +75,7 @@ def _finder(
     if source == EDGE_BOXES:
         name, boxes_of = edge_boxes(edge_model, count)
         return name, lambda record: boxes_of(record, dataset.read_photo(record))
-    asked = DatasetModel(options.load_model(packaged.place_of(source), device), dataset)
-    return asked.model.runtime.info.name, lambda record: asked.proposals(record, count)
+    dataset_model = DatasetModel(options.load_model(packaged.place_of(source), device), dataset)
+    return dataset_model.model.runtime.info.name, lambda record: dataset_model.proposals(
+        record, count
+    )

@@ -58,14 +58,14 @@ def prepare_command(
     karpathy             dataset_flickr8k.json, dataset_flickr30k.json or dataset_coco.json
     coco                 folder with captions_*.json and/or instances_*.json, or one such file
     refcoco              folder with instances.json and refs(unc).p, refs(umd).p or refs(google).p
-    visual-genome-coco   like visual-genome, but only photos that are in COCO, with COCO's ids, for `data join`
+    visual-genome-coco   the same, only photos that are in COCO, with COCO's ids, for `data join`
     vg                   region descriptions with paths, as `caption --format vg` writes them
     hf                   folder with metadata.jsonl (Hugging Face's imagefolder), or that file
     labelstudio          Label Studio's JSON export, or what `caption --format labelstudio` writes
     yolo                 folder with data.yaml (or classes.txt), labels/ and images/
     csv                  table: path, x0, y0, x1, y1 (or x, y, w, h), phrase, split
     jsonl                records, or what `regiontalk caption --json` prints
-    xmp                  folder of photos with XMP sidecars, such as `regiontalk caption --format xmp` writes
+    xmp                  folder of photos with XMP sidecars, as `caption --format xmp` writes them
     """
     track = functools.partial(console.track, description=f"Preparing {source}", quiet=quiet)
     done = prepare.prepare(format_name, source, out, prepare.Settings(**settings), track)
@@ -88,8 +88,8 @@ def check(dataset: Path, quick: bool, as_json: bool, quiet: bool) -> None:
     problems = list(checker.problems(track))
     broken = len({problem.line for problem in problems})
     if as_json:
-        found = [asdict(problem) for problem in problems]
-        console.print_json({"records": checker.records, "broken": broken, "problems": found})
+        problem_list = [asdict(problem) for problem in problems]
+        console.print_json({"records": checker.records, "broken": broken, "problems": problem_list})
     else:
         for problem in problems:
             click.echo(one_line(str(problem)))

@@ -59,8 +59,8 @@ def _objects_report(figures: dict[str, Any]) -> tuple[Any, ...]:
     where = [(name, f"{figures['detection'][name]:.1f}") for name in ("ap", "ap50", "ap75")]
     measures = ("accuracy", "precision", "recall", "f1", "yes")
     questions = [
-        (way, *(f"{one[name]:.1f}" for name in measures), one["questions"])
-        for way, one in figures["presence"].items()
+        (way, *(f"{answers[name]:.1f}" for name in measures), answers["questions"])
+        for way, answers in figures["presence"].items()
     ]
     columns = ("is it there? absent ones:", *measures, "questions")
     return figures, (title, ("", ""), [*where, *both]), ("", columns, questions)

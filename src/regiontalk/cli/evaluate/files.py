@@ -89,9 +89,9 @@ def dense(
         result = evaluation.result(not no_reference_scores)
         measurement.finish(result.to_dict(), *_dense_tables(result))
         if output is not None:
-            found = read_predictions(predictions, evaluation.sizes, Problems())
+            predicted = read_predictions(predictions, evaluation.sizes, Problems())
             opener = photo_opener(truth, read_truth(truth, None, Problems()))
-            write_report(output, evaluation, result, found, opener)
+            write_report(output, evaluation, result, predicted, opener)
 
 
 @click.command()
@@ -121,14 +121,15 @@ def captions(
             one.image: one.sentences for one in measurement.records(truth, split) if one.sentences
         }
         measurement.record.uses("predictions", predictions)
-        found = read_sentences(predictions, references, measurement.problems)
+        sentences = read_sentences(predictions, references, measurement.problems)
         figures = evaluate_captions(
-            [(found[path], references[path]) for path in references if path in found], scorer
+            [(sentences[path], references[path]) for path in references if path in sentences],
+            scorer,
         )
     if training is not None:
         records = read_truth(training, "train", measurement.problems)
         figures["in_training"] = share_found(
-            found.values(), (one for record in records for one in record.sentences)
+            sentences.values(), (one for record in records for one in record.sentences)
         )
     measurement.finish(figures, figures_table("Sentences", figures))
 
@@ -150,10 +151,10 @@ def regions(
 
     with _scorer(without, measurement) as scorer:
         records = list(measurement.records(truth, split))
-        found = measurement.predictions(
-            predictions, {one.image: (one.width, one.height) for one in records}
+        predicted = measurement.predictions(
+            predictions, {record.image: (record.width, record.height) for record in records}
         )
-        figures = evaluate_regions(records, found, scorer, measurement.problems)
+        figures = evaluate_regions(records, predicted, scorer, measurement.problems)
     measurement.finish(figures, figures_table("Captions of given regions", figures))
 
 
@@ -167,10 +168,10 @@ def calibration(
     from regiontalk.lab.evaluation.reliability import joined, judge, judge_words, summary
 
     records = {record.image: record for record in measurement.records(truth, split)}
-    found = measurement.predictions(
+    predicted = measurement.predictions(
         predictions, {name: (one.width, one.height) for name, one in records.items()}
     )
-    pairs = [(photo, records[photo.path]) for photo in found]
+    pairs = [(photo, records[photo.path]) for photo in predicted]
     ways = {"score": judge, "confidence": judge_words}
     judged = {name: joined([way(*pair) for pair in pairs]) for name, way in ways.items()}
     figures = {

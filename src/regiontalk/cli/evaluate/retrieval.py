@@ -102,7 +102,8 @@ def queries(
     metavar="own|whole|edgeboxes|FILE",
     default="own",
     show_default=True,
-    help="Where to look: the model's 100 best regions, whole photos only, EdgeBoxes, or a file of regions.",
+    help="Where to look: the model's 100 best regions, whole photos only, EdgeBoxes, or a file of "
+    "regions.",
 )
 @edge_model_option
 @options.heads_option
@@ -119,12 +120,12 @@ def retrieval(
     """Find photos and regions from four captions: R@k, median rank, IoU@t (DenseCap table 2).
 
     \b
-    --by likelihood   the language model's log-probability of a caption in its likeliest region (the paper's)
+    --by likelihood   a caption's log-probability in its likeliest region, as in the paper
     --by alignment    how well the caption's words fit their best regions
     --by both         words find 100 photos, and likelihood and alignment together rank them
 
-    Likelihoods are exact for the 100 best photos of each query, and estimated for the others (docs/evaluation.md).
-    """
+    Likelihoods are exact for the 100 best photos of each query, and estimated for the others
+    (docs/evaluation.md)."""
     from regiontalk.lab.evaluation.retrieval import evaluate_retrieval, read_answers, read_queries
 
     if (predictions is None) == (model is None):
@@ -188,7 +189,8 @@ def _ask(
     }
     if missing := wanted - set(photos):
         raise UsageError(
-            f"{truth}: no photo {sorted(missing)[0]!r} in its split {split}, which the queries ask for"
+            f"{truth}: no photo {sorted(missing)[0]!r} in its split {split}, which the queries ask "
+            "for"
         )
     seen_at = time.perf_counter()
     answers = answer_queries(looking.model, asked, photos, by, grounded=regions != WHOLE)

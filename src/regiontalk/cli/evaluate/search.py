@@ -31,9 +31,8 @@ def search(
     search).
 
     MODEL is a model folder (`embedded`: the one in the package). The figures are those of
-    `regiontalk search`, and those of a search by vectors alone. With --words, they are the recall and the precision of
-    the photos above the line.
-    """
+    `regiontalk search`, and those of a search by vectors alone. With --words, they are the recall
+    and the precision of the photos above the line."""
     from regiontalk.lab.evaluation.search import evaluate_search, evaluate_words
     from regiontalk.search.build import to_entry
     from regiontalk.search.store import PhotoFile

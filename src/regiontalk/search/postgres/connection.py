@@ -30,20 +30,23 @@ MIGRATIONS = (
     CREATE SCHEMA regiontalk;
     CREATE TEXT SEARCH DICTIONARY regiontalk.stems (TEMPLATE = snowball, Language = porter);
     CREATE TEXT SEARCH CONFIGURATION regiontalk.captions (COPY = pg_catalog.simple);
-    ALTER TEXT SEARCH CONFIGURATION regiontalk.captions ALTER MAPPING REPLACE pg_catalog.simple WITH regiontalk.stems;
+    ALTER TEXT SEARCH CONFIGURATION regiontalk.captions
+        ALTER MAPPING REPLACE pg_catalog.simple WITH regiontalk.stems;
     CREATE TABLE regiontalk.about (
-        format integer NOT NULL, model text NOT NULL, fingerprint text NOT NULL, regions integer NOT NULL,
-        size integer NOT NULL, state integer NOT NULL);
+        format integer NOT NULL, model text NOT NULL, fingerprint text NOT NULL,
+        regions integer NOT NULL, size integer NOT NULL, state integer NOT NULL);
     CREATE TABLE regiontalk.photos (
-        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, path bytea UNIQUE NOT NULL, bytes bigint NOT NULL,
-        modified bigint NOT NULL, digest bytea NOT NULL, key text UNIQUE NOT NULL, taken text COLLATE "C" NOT NULL,
-        width integer NOT NULL, height integer NOT NULL, words tsvector NOT NULL, state bytea NOT NULL);
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, path bytea UNIQUE NOT NULL,
+        bytes bigint NOT NULL, modified bigint NOT NULL, digest bytea NOT NULL,
+        key text UNIQUE NOT NULL, taken text COLLATE "C" NOT NULL, width integer NOT NULL,
+        height integer NOT NULL, words tsvector NOT NULL, state bytea NOT NULL);
     CREATE INDEX ON regiontalk.photos (taken, id);
     CREATE INDEX ON regiontalk.photos USING gin (words);
     CREATE TABLE regiontalk.regions (
-        photo bigint NOT NULL REFERENCES regiontalk.photos ON DELETE CASCADE, number smallint NOT NULL,
-        x0 float8 NOT NULL, y0 float8 NOT NULL, x1 float8 NOT NULL, y1 float8 NOT NULL, score float8 NOT NULL,
-        caption text NOT NULL, logprob float8, confidence float8, raw_score float8 NOT NULL,
+        photo bigint NOT NULL REFERENCES regiontalk.photos ON DELETE CASCADE,
+        number smallint NOT NULL, x0 float8 NOT NULL, y0 float8 NOT NULL, x1 float8 NOT NULL,
+        y1 float8 NOT NULL, score float8 NOT NULL, caption text NOT NULL, logprob float8,
+        confidence float8, raw_score float8 NOT NULL,
         vector vector({size}) NOT NULL,
         PRIMARY KEY (photo, number));
     ALTER TABLE regiontalk.regions ALTER vector SET STORAGE PLAIN
@@ -149,11 +152,11 @@ def prepare(connection: Connection, name: str, model: IndexedModel | None) -> In
 
 
 def read_model(connection: Connection) -> IndexedModel:
-    found = connection.execute(
+    row = connection.execute(
         "SELECT model, fingerprint, regions, size, state FROM about"
     ).fetchone()
-    assert found is not None
-    return IndexedModel(*found)
+    assert row is not None
+    return IndexedModel(*row)
 
 
 def _migrate(connection: Connection, name: str, version: int, model: IndexedModel) -> None:
@@ -190,7 +193,7 @@ def _add_pgvector(connection: Connection, name: str) -> None:
 
 
 def drop(connection: Connection) -> None:
-    """All of an index."""
+    """Drops all tables of an index."""
     connection.execute(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
 
 
@@ -199,7 +202,8 @@ def has_near(connection: Connection) -> bool:
     return bool(
         _one(
             connection,
-            f"SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass('{NEAR}') AND indisvalid",
+            f"SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass('{NEAR}') AND "
+            "indisvalid",
         )
     )
 
@@ -221,6 +225,6 @@ def make_near(connection: Connection) -> None:
 
 
 def _one(connection: Connection, query: str, *values: object) -> Any:
-    found = connection.execute(query, values).fetchone()
-    assert found is not None
-    return found[0]
+    row = connection.execute(query, values).fetchone()
+    assert row is not None
+    return row[0]

@@ -39,14 +39,15 @@ from regiontalk.search.store import (
     to_files,
 )
 
-EXACT = 2000  # photos, of which every one is scored
+MAX_EXACT = 2000  # photos, of which every one is scored
 NEAREST = 1200  # regions that are looked up for a query; its words share them
-LEAST, MOST = 200, 1000  # of them, for each word; pgvector looks up no more at a time
-SAID = 400  # photos that are looked up for each phrase in captions
+MIN_NEAREST = 200  # of them, for each word
+MAX_NEAREST = 1000  # pgvector looks up no more at a time
+MAX_CAPTIONED = 400  # photos that are looked up for each phrase in captions
 STATE = np.dtype("<f2")  # of a photo's state
-# photos that must be left of those when only some are meant; with fewer, all that are meant are
-# scored
-ENOUGH = 100
+MIN_NEAR = 100
+"""Photos that must be left of those near the words when only some photos are meant; with fewer, all
+that are meant are scored."""
 
 
 class PostgresStore:
@@ -94,10 +95,14 @@ class PostgresStore:
         state = entry.state.astype(STATE).tobytes()
         about = (secrets.token_hex(8), entry.taken, *entry.size, "\n".join(entry.captions), state)
         ((photo,),) = self._rows(
-            "INSERT INTO photos (path, bytes, modified, digest, key, taken, width, height, words, state)"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, to_tsvector('captions', %s), %s) ON CONFLICT (path) DO UPDATE"
-            " SET (bytes, modified, digest, key, taken, width, height, words, state) = (excluded.bytes,"
-            " excluded.modified, excluded.digest, excluded.key, excluded.taken, excluded.width, excluded.height,"
+            "INSERT INTO photos (path, bytes, modified, digest, key, taken, width, height, words, "
+            "state)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, to_tsvector('captions', %s), %s) ON CONFLICT "
+            "(path) DO UPDATE"
+            " SET (bytes, modified, digest, key, taken, width, height, words, state) = "
+            "(excluded.bytes,"
+            " excluded.modified, excluded.digest, excluded.key, excluded.taken, excluded.width, "
+            "excluded.height,"
             " excluded.words, excluded.state) RETURNING id",
             (*file, *about),
         )
@@ -107,13 +112,13 @@ class PostgresStore:
             regions = zip(entry.regions, entry.raw_scores, entry.vectors, strict=True)
             for number, (region, raw, vector) in enumerate(regions):
                 box = map(float, region.xyxy)
-                said = (region.caption, region.logprob, region.confidence)
-                copy.write_row((photo, number, *box, region.score, *said, raw, vector))
+                about_caption = (region.caption, region.logprob, region.confidence)
+                copy.write_row((photo, number, *box, region.score, *about_caption, raw, vector))
 
     def forget(self, paths: Iterable[str]) -> None:
         with self._writing():
             self._connection.execute(
-                "DELETE FROM photos WHERE path = ANY(%s)", [[os.fsencode(one) for one in paths]]
+                "DELETE FROM photos WHERE path = ANY(%s)", [[os.fsencode(path) for path in paths]]
             )
 
     def rename(self, files: Mapping[str, PhotoFile]) -> None:
@@ -141,9 +146,9 @@ class PostgresStore:
         itself."""
         with self._mutex, explaining(self.name):
             photos = self._rows(
-                "SELECT count(*) FROM (SELECT 1 FROM photos LIMIT %s) few", [EXACT + 1]
+                "SELECT count(*) FROM (SELECT 1 FROM photos LIMIT %s) few", [MAX_EXACT + 1]
             )[0][0]
-            if photos > EXACT and not postgres.has_near(self._connection):
+            if photos > MAX_EXACT and not postgres.has_near(self._connection):
                 postgres.make_near(self._connection)
 
     # Queries
@@ -154,9 +159,9 @@ class PostgresStore:
         those, values = conditions(where, "%s")
         with self.reading():
             searched = self._rows(f"SELECT count(*) FROM photos WHERE {those}", values)[0][0]
-            if searched > EXACT and postgres.has_near(self._connection):
+            if searched > MAX_EXACT and postgres.has_near(self._connection):
                 near = self._near(words, where, said)
-                if where == Where() or len(near) >= ENOUGH:
+                if where == Where() or len(near) >= MIN_NEAR:
                     return Scored(
                         *self._score(words, "photo = ANY(%s)", [near]), searched, exact=True
                     )
@@ -165,21 +170,22 @@ class PostgresStore:
             )
             return Scored(*self._score(words, meant, values), searched, exact=True)
 
-    def _near(self, words: Floats, where: Where, said: Sequence[Sequence[str]]) -> list[int]:
+    def _near(self, words: Floats, where: Where, phrases: Sequence[Sequence[str]]) -> list[int]:
         """The photos of the regions nearest to each word, and some whose captions say all words of
         a phrase."""
         those, meant = conditions(where, "%s")
-        nearest = min(max(NEAREST // len(words), LEAST), MOST)
+        nearest = min(max(NEAREST // len(words), MIN_NEAREST), MAX_NEAREST)
         for setting in (f"hnsw.ef_search = {nearest}", "enable_seqscan = off"):
             self._connection.execute(f"SET LOCAL {setting}")
         near = ["SELECT photo FROM regions ORDER BY vector <#> %s LIMIT %s"] * len(words)
         values: list[Any] = [value for word in words for value in (word, nearest)]
-        for phrase in filter(None, said):
+        for phrase in filter(None, phrases):
             near.append(
-                f"SELECT id FROM photos WHERE words @@ plainto_tsquery('captions', %s) AND {those} LIMIT %s"
+                f"SELECT id FROM photos WHERE words @@ plainto_tsquery('captions', %s) AND {those} "
+                "LIMIT %s"
             )
-            values += [" ".join(phrase), *meant, SAID]
-        query = " UNION ".join(f"({one})" for one in near)
+            values += [" ".join(phrase), *meant, MAX_CAPTIONED]
+        query = " UNION ".join(f"({part})" for part in near)
         if where != Where():
             query = f"SELECT id FROM photos WHERE id IN ({query}) AND {those}"
             values = [*values, *meant]
@@ -203,8 +209,8 @@ class PostgresStore:
             "AND words @@ websearch_to_tsquery('captions', %s)"
         )
         with self.reading():
-            found = [photo for (photo,) in self._rows(query, [scored.ids.tolist(), either])]
-        return np.isin(scored.ids, np.array(found, dtype=np.int64))
+            photos = [photo for (photo,) in self._rows(query, [scored.ids.tolist(), either])]
+        return np.isin(scored.ids, np.array(photos, dtype=np.int64))
 
     def read(self, ids: Iterable[int]) -> list[StoredPhoto]:
         chosen = list(ids)
@@ -218,7 +224,7 @@ class PostgresStore:
             regions = defaultdict[int, list[Any]](list)
             for photo, *region in self._rows(query, [chosen]):
                 regions[photo].append(region)
-        return [_to_photo(one, photos[one], regions[one]) for one in chosen]
+        return [_to_photo(id, photos[id], regions[id]) for id in chosen]
 
     def vectors(self, ids: Iterable[int]) -> list[Floats]:
         chosen = list(ids)
@@ -227,15 +233,17 @@ class PostgresStore:
             " WHERE photo = ANY(%s) GROUP BY photo"
         )
         with self.reading():
-            found = dict(self._rows(query, [chosen]))
+            bytes_of = dict(self._rows(query, [chosen]))
         sent = np.dtype([("length", ">u4"), ("vector", ">f4", self.model.size)])
-        return [np.frombuffer(found[one], sent)["vector"].astype(np.float32) for one in chosen]
+        return [
+            np.frombuffer(bytes_of[photo], sent)["vector"].astype(np.float32) for photo in chosen
+        ]
 
     def states(self, ids: Iterable[int]) -> Floats:
         chosen = list(ids)
         with self.reading():
-            found = dict(self._rows("SELECT id, state FROM photos WHERE id = ANY(%s)", [chosen]))
-        rows = np.frombuffer(b"".join(found[one] for one in chosen), STATE)
+            bytes_of = dict(self._rows("SELECT id, state FROM photos WHERE id = ANY(%s)", [chosen]))
+        rows = np.frombuffer(b"".join(bytes_of[photo] for photo in chosen), STATE)
         return rows.astype(np.float32).reshape(len(chosen), self.model.state)
 
     def count(self, folder: str = "") -> int:
@@ -250,13 +258,13 @@ class PostgresStore:
         )
         with self.reading():
             return np.array(
-                [one for (one,) in self._rows(query, [*values, limit, offset])], dtype=np.int64
+                [photo for (photo,) in self._rows(query, [*values, limit, offset])], dtype=np.int64
             )
 
     def find_key(self, key: str) -> int | None:
         with self.reading():
-            found = self._rows("SELECT id FROM photos WHERE key = %s", [key])
-        return found[0][0] if found else None
+            rows = self._rows("SELECT id FROM photos WHERE key = %s", [key])
+        return rows[0][0] if rows else None
 
     # The database
 
@@ -266,7 +274,7 @@ class PostgresStore:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """One thread at a time. Reentrant."""
+        """Lets one thread read at a time, in one transaction. Reentrant."""
         with self._mutex, explaining(self.name):
             if self._connection.info.transaction_status == TransactionStatus.INTRANS:
                 yield
@@ -279,7 +287,7 @@ class PostgresStore:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """One transaction; raises an error if the index was rebuilt with another model."""
+        """Opens a transaction; raises an error if the index was rebuilt with another model."""
         with self._mutex, explaining(self.name), self._reconnected().transaction():
             self._check(postgres.read_model(self._connection))
             yield
@@ -300,7 +308,9 @@ class PostgresStore:
 
 def _to_photo(photo: int, about: Sequence[Any], rows: Sequence[Sequence[Any]]) -> StoredPhoto:
     key, path, width, height, taken = about
-    regions = tuple(Region((x0, y0, x1, y1), *said) for x0, y0, x1, y1, *said, _ in rows)
+    regions = tuple(
+        Region((x0, y0, x1, y1), *about_caption) for x0, y0, x1, y1, *about_caption, _ in rows
+    )
     return StoredPhoto(
         photo,
         key,

@@ -34,7 +34,8 @@ JOURNAL = f"{NAME}-journal"
 FILES = (NAME, f"{NAME}-wal", f"{NAME}-shm", JOURNAL, LOCK, "vectors-*.bin", "details-*.bin")
 """All that an index consists of."""
 APPLICATION = 0x52547831  # SQLite's application id
-NUMBERS, COLUMNS = "<f4", 8  # of a region: box, score, raw score, log-probability, confidence
+NUMBERS = "<f4"  # type of a region's numbers
+COLUMNS = 8  # of a region: box, score, raw score, log-probability, confidence
 WAIT = 5.0  # seconds to wait for a reader or a checkpoint
 
 MIGRATIONS = (
@@ -47,8 +48,9 @@ MIGRATIONS = (
     CREATE TABLE about (name TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;
     CREATE TABLE photos (
         id INTEGER PRIMARY KEY AUTOINCREMENT, path BLOB UNIQUE NOT NULL, bytes INTEGER NOT NULL,
-        modified INTEGER NOT NULL, digest BLOB NOT NULL, key TEXT UNIQUE NOT NULL, taken TEXT NOT NULL,
-        width INTEGER NOT NULL, height INTEGER NOT NULL, numbers BLOB NOT NULL, words TEXT NOT NULL,
+        modified INTEGER NOT NULL, digest BLOB NOT NULL, key TEXT UNIQUE NOT NULL,
+        taken TEXT NOT NULL, width INTEGER NOT NULL, height INTEGER NOT NULL,
+        numbers BLOB NOT NULL, words TEXT NOT NULL,
         slot INTEGER NOT NULL, vectors_sum INTEGER NOT NULL,
         details_sum INTEGER NOT NULL, seal INTEGER NOT NULL);
     CREATE INDEX taken ON photos (taken);
@@ -197,8 +199,8 @@ def prepare(database: sqlite3.Connection, folder: Path, model: IndexedModel | No
     if model is None and version == 0:
         raise missing(folder)
     if model is None and version < len(MIGRATIONS):
-        again = "" if version >= KEPT_SINCE else ": all photos are processed again"
-        hint = f"{command(folder)} updates it{again}"
+        consequence = "" if version >= KEPT_SINCE else ": all photos are processed again"
+        hint = f"{command(folder)} updates it{consequence}"
         raise IndexProblem(f"{folder}: made by an earlier regiontalk", hint=hint)
     if model is not None:
         _migrate(database, version, model)
@@ -285,15 +287,15 @@ def set_about(database: sqlite3.Connection, name: str, value: object) -> None:
 def insert(database: sqlite3.Connection, entry: Entry, slot: tuple[int, int, int]) -> None:
     """A photo; `slot` is its number and the checksums of its vectors and details."""
     path = os.fsencode(entry.file.path)
-    told = (secrets.token_hex(8), entry.taken, *entry.size, *_pack(entry))
+    sealed = (secrets.token_hex(8), entry.taken, *entry.size, *_pack(entry))
     photo = (
         path,
         entry.file.size,
         entry.file.modified,
         entry.digest,
-        *told,
+        *sealed,
         *slot,
-        _seal(path, told),
+        _seal(path, sealed),
     )
     marks = ", ?" * len(photo)
     inserted = database.execute(f"INSERT INTO photos VALUES (NULL{marks})", photo).lastrowid
@@ -305,7 +307,10 @@ def insert(database: sqlite3.Connection, entry: Entry, slot: tuple[int, int, int
 def _pack(entry: Entry) -> tuple[bytes, str]:
     """Numbers and captions of its regions. A row for each region would take twice the space."""
     regions = zip(entry.regions, entry.raw_scores, strict=True)
-    rows = [(*one.xyxy, one.score, raw, one.logprob, one.confidence) for one, raw in regions]
+    rows = [
+        (*region.xyxy, region.score, raw, region.logprob, region.confidence)
+        for region, raw in regions
+    ]
     return np.array(rows, dtype=NUMBERS).tobytes(), "\n".join(
         region.caption for region in entry.regions
     )
@@ -319,9 +324,11 @@ def _unpack(numbers: bytes, words: str) -> tuple[tuple[Region, ...], tuple[float
             (x0, y0, x1, y1),
             score,
             caption,
-            *(None if math.isnan(number) else number for number in said),
+            *(None if math.isnan(number) else number for number in about_caption),
         )
-        for (x0, y0, x1, y1, score, _, *said), caption in zip(rows, words.split("\n"), strict=True)
+        for (x0, y0, x1, y1, score, _, *about_caption), caption in zip(
+            rows, words.split("\n"), strict=True
+        )
     ]
     return tuple(regions), tuple(row[5] for row in rows)
 
@@ -340,11 +347,11 @@ def delete(database: sqlite3.Connection, path: bytes) -> None:
 
 def rename(database: sqlite3.Connection, before: bytes, file: PhotoFile) -> None:
     path = os.fsencode(file.path)
-    photo, _, told = _read_checked(database, "path = ?", before)
+    photo, _, sealed = _read_checked(database, "path = ?", before)
     old_sum = sum_photos(database, "id = ?", photo)
     database.execute(
         "UPDATE photos SET path = ?, bytes = ?, modified = ?, seal = ? WHERE id = ?",
-        (path, file.size, file.modified, _seal(path, told), photo),
+        (path, file.size, file.modified, _seal(path, sealed), photo),
     )
     _add_to_sum(database, sum_photos(database, "id = ?", photo) - old_sum)
 
@@ -375,13 +382,14 @@ def _read_checked(
     database: sqlite3.Connection, condition: str, value: object
 ) -> tuple[int, bytes, tuple[Any, ...]]:
     """Id, path, and the stored photo."""
-    query = f"SELECT id, path, seal, key, taken, width, height, numbers, words FROM photos WHERE {condition}"
-    photo, path, seal, *told = database.execute(query, (value,)).fetchone()
-    if seal != _seal(path, tuple(told)):
+    columns = "id, path, seal, key, taken, width, height, numbers, words"
+    query = f"SELECT {columns} FROM photos WHERE {condition}"
+    photo, path, seal, *sealed = database.execute(query, (value,)).fetchone()
+    if seal != _seal(path, tuple(sealed)):
         raise sqlite3.DatabaseError("a photo has a wrong checksum")
-    return photo, path, tuple(told)
+    return photo, path, tuple(sealed)
 
 
-def _seal(path: bytes, told: tuple[Any, ...]) -> int:
+def _seal(path: bytes, sealed: tuple[Any, ...]) -> int:
     """A checksum over the data of a photo."""
-    return zlib.crc32(repr(told).encode(), zlib.crc32(path))
+    return zlib.crc32(repr(sealed).encode(), zlib.crc32(path))

@@ -2,8 +2,8 @@
 (`vector_file`).
 
 index.sqlite     in WAL mode: readers see the state between two transactions while a writer works
-vectors-N.bin,   written to disk before the transaction that refers to them: if the program is killed, only bytes
-details-N.bin    without a reference are left
+vectors-N.bin,   written to disk before the transaction that refers to them: if the program is
+details-N.bin    killed, only bytes without a reference are left
 writer.lock      held by the process that writes
 """
 
@@ -86,7 +86,7 @@ class SqliteStore:
                 self._open.append(self._database)
                 database.prepare(self._database, folder, model)
                 self.model = IndexedModel(
-                    *map(self._about, (one.name for one in fields(IndexedModel)))
+                    *map(self._about, (column.name for column in fields(IndexedModel)))
                 )
                 if model is not None:
                     self._clean_up()
@@ -143,8 +143,10 @@ class SqliteStore:
                 file.append(slots, first)
                 sums.append(vector_file.checksums(slots).tolist())
             self._delete(entry.file.path for entry in entries)
-            for number, (entry, *own) in enumerate(zip(entries, *sums, strict=True), start=first):
-                database.insert(self._database, entry, (number, *own))
+            for number, (entry, *photo_sums) in enumerate(
+                zip(entries, *sums, strict=True), start=first
+            ):
+                database.insert(self._database, entry, (number, *photo_sums))
             self._set("slots", first + len(entries))
 
     def forget(self, paths: Iterable[str]) -> None:
@@ -220,12 +222,12 @@ class SqliteStore:
         either = " OR ".join(f'"{word}"' for word in words)
         with self.reading():
             self._load()
-            found = self._rows("SELECT rowid FROM captions WHERE captions MATCH ?", [either])
-        return np.isin(scored.ids, np.array(found, dtype=np.int64))
+            rows = self._rows("SELECT rowid FROM captions WHERE captions MATCH ?", [either])
+        return np.isin(scored.ids, np.array(rows, dtype=np.int64))
 
     def read(self, ids: Iterable[int]) -> list[StoredPhoto]:
         with self.reading():
-            return [database.read(self._database, one) for one in ids]
+            return [database.read(self._database, photo) for photo in ids]
 
     def vectors(self, ids: Iterable[int]) -> list[Floats]:
         with self.reading():
@@ -233,18 +235,18 @@ class SqliteStore:
             table = self._load()
             slots = table.slots_of(chosen)
             details = self._details(chosen, table)
-            counts = [database.count_regions(self._database, one) for one in chosen]
+            counts = [database.count_regions(self._database, photo) for photo in chosen]
             rows = zip(table.vectors[slots], details, counts, strict=True)
             return [
-                vector_file.restore(one["scales"], one["steps"], rest["rest"])[:count]
-                for one, rest, count in rows
+                vector_file.restore(slot["scales"], slot["steps"], detail["rest"])[:count]
+                for slot, detail, count in rows
             ]
 
     def states(self, ids: Iterable[int]) -> Floats:
         with self.reading():
-            found = self._details(list(ids), self._load())
-            rows = found["state_steps"] * found["state_scales"][:, :, None]
-            state: Floats = rows.reshape(len(found), math.prod(rows.shape[1:]))[
+            details = self._details(list(ids), self._load())
+            rows = details["state_steps"] * details["state_scales"][:, :, None]
+            state: Floats = rows.reshape(len(details), math.prod(rows.shape[1:]))[
                 :, : self.model.state
             ]
             return state
@@ -252,7 +254,7 @@ class SqliteStore:
     def _details(self, ids: Sequence[int], table: Table) -> vector_file.Slots:
         """(P,) checked."""
         details = table.details[table.slots_of(ids)]
-        sums = [self._one("SELECT details_sum FROM photos WHERE id = ?", one) for one in ids]
+        sums = [self._one("SELECT details_sum FROM photos WHERE id = ?", photo) for photo in ids]
         if (vector_file.checksums(details) != sums).any():
             raise sqlite3.DatabaseError("details have a wrong checksum")
         return details
@@ -296,7 +298,7 @@ class SqliteStore:
     # The database
 
     def _files(self, generation: int) -> tuple[SlotFile, SlotFile]:
-        """Of vectors and of details."""
+        """The files of vectors and of details."""
         return (
             vector_file.vector_file(self.folder / f"vectors-{generation}.bin", self.model),
             vector_file.detail_file(self.folder / f"details-{generation}.bin", self.model),
@@ -330,7 +332,7 @@ class SqliteStore:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """One thread at a time. Reentrant."""
+        """Lets one thread read at a time, in one transaction. Reentrant."""
         with self._mutex, explaining(self.folder):
             if self._database.in_transaction:
                 yield
@@ -340,7 +342,7 @@ class SqliteStore:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """One transaction."""
+        """Opens a transaction, and stores the checksum of the words at its end."""
         with self._mutex, explaining(self.folder):
             try:
                 with database.transaction(self._database, "IMMEDIATE"):

@@ -39,8 +39,8 @@ def quantize(rows: Floats) -> tuple[Floats, Steps, NDArray[np.uint8]]:
     )  # (R,)
     fine = np.rint(rows / scales[:, None] * FINER).astype(np.int16)
     steps = (fine + FINER // 2) // FINER
-    rest = (fine - FINER * steps + FINER // 2).astype(np.uint8).ravel()
-    pairs = np.pad(rest, (0, rest.size % 2)).reshape(-1, 2)
+    finer = (fine - FINER * steps + FINER // 2).astype(np.uint8).ravel()
+    pairs = np.pad(finer, (0, finer.size % 2)).reshape(-1, 2)
     return (
         scales.astype(np.float32),
         steps.astype(np.int8),
@@ -77,7 +77,7 @@ class SlotFile:
 
     @property
     def layout(self) -> np.dtype[np.void]:
-        """Of a slot: in bytes a multiple of 8, so that checksums are quick."""
+        """The type of a slot: its size in bytes is a multiple of 8, so that checksums are quick."""
         fields = [(name, *form) for name, form in self.fields.items()]
         return np.dtype([*fields, ("filled_up", "u1", (-np.dtype(fields).itemsize % 8,))])
 
