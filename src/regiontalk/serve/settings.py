@@ -14,8 +14,8 @@ LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 @dataclass(frozen=True)
 class Settings:
-    """`folder`: the photos to search; None: no search. `model`: a model folder, or a captioner; None:
-    the package's own."""
+    """`folder`: the photos to search; None: no search. `model`: a model folder, or a captioner;
+    None: the package's own."""
 
     folder: Path | None = None
     place: Path | None = None
