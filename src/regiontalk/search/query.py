@@ -158,10 +158,8 @@ class Searcher:
         about = about_words(phrases)
         if not as_typed:
             about["notes"] += negation_notes(query, phrases)
-        wanted, unwanted = (
-            [phrase for phrase in part if phrase.read.says_something]
-            for part in (phrases[: len(parsed.wanted)], phrases[len(parsed.wanted) :])
-        )
+        wanted = _readable(phrases[: len(parsed.wanted)])
+        unwanted = _readable(phrases[len(parsed.wanted) :])
         if not wanted:
             return Hits(query, (), 0, **about)
         with self.store.reading():
@@ -250,24 +248,18 @@ class Searcher:
     def _confidences(self, phrases: Sequence[Phrase], ids: Ids) -> Probabilities:
         """(P, phrases): the highest confidence of a caption of the photo that has a content word of
         the phrase, on average."""
-        meant = [[caption_words(word) for word in phrase.read.content] for phrase in phrases]
+        meant = [_meant_words(phrase) for phrase in phrases]
         confidences = np.zeros((len(ids), len(phrases)))
         for row, photo in enumerate(self.store.read(ids.tolist())):
             captions = [_Caption.of(region) for region in photo.regions if region.caption]
             for column, words in enumerate(meant):
-                best = [
-                    max(
-                        (caption.confidence for caption in captions if caption.has(word)),
-                        default=0.0,
-                    )
-                    for word in words
-                ]
+                best = [_confidence_of(word, captions) for word in words]
                 confidences[row, column] = float(np.mean(best))
         return confidences
 
     def _are_captioned(self, wanted: Sequence[Phrase], ids: Ids) -> NDArray[np.bool_]:
         """(P,) whether shown captions of the photos have the content words of each phrase."""
-        phrases = [[caption_words(word) for word in phrase.read.content] for phrase in wanted]
+        phrases = [_meant_words(phrase) for phrase in wanted]
         fitted = self.runtime.info.prediction.confidence
         shown = Shown(confidence=0.0 if fitted is None else fitted.likely)
         photos = self.store.read(ids.tolist())
@@ -325,7 +317,7 @@ class _Caption(NamedTuple):
 
     @classmethod
     def of(cls, region: Region) -> _Caption:
-        words = frozenset(form for word in region.caption.split() for form in word_forms(word))
+        words = frozenset[str]().union(*map(word_forms, region.caption.split()))
         return cls(words, 1.0 if region.confidence is None else region.confidence)
 
     def has(self, forms: frozenset[str]) -> bool:
@@ -339,9 +331,27 @@ def _is_captioned(
     """Whether each phrase has a shown caption with all its words; a word is the set of its
     forms."""
     captions = [_Caption.of(region) for region in shown.choose(photo.regions)]
-    return all(
-        any(all(caption.has(word) for word in phrase) for caption in captions) for phrase in phrases
-    )
+    return all(_is_said(phrase, captions) for phrase in phrases)
+
+
+def _is_said(phrase: Sequence[frozenset[str]], captions: Sequence[_Caption]) -> bool:
+    """Whether one of the captions has all words of a phrase."""
+    return any(all(map(caption.has, phrase)) for caption in captions)
+
+
+def _readable(phrases: Sequence[Phrase]) -> list[Phrase]:
+    """The phrases that have a word to look for."""
+    return [phrase for phrase in phrases if phrase.read.says_something]
+
+
+def _meant_words(phrase: Phrase) -> list[frozenset[str]]:
+    """For each content word of a phrase, the words of captions that mean it."""
+    return [caption_words(word) for word in phrase.read.content]
+
+
+def _confidence_of(word: frozenset[str], captions: Sequence[_Caption]) -> float:
+    """The highest confidence of a caption that has one of the forms of a word."""
+    return max((caption.confidence for caption in captions if caption.has(word)), default=0.0)
 
 
 def _mean_fits(scores: Floats, phrases: Sequence[Phrase]) -> Probabilities:
