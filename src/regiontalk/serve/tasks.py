@@ -59,7 +59,8 @@ class Desk:
         live_model = FAST if settings.model is None else None
         index = None
         if settings.folder is not None:
-            place, store = settings.place, settings.store
+            place = settings.place
+            store = settings.store
             index = Index.open(settings.folder, model=model, place=place, store=store)
         return cls(model, index, live_model, settings.words_book)
 
