@@ -220,7 +220,7 @@ def test_every_command_on_a_page_is_understood(page: Path, desk: Path) -> None:
         for word in words:  # files that another command would have made
             if word.endswith((".jsonl", ".json")) and "/" not in word:
                 (desk / word).touch()
-            elif word.startswith("data/") and not word.endswith(".npz"):
+            elif word == "data" or (word.startswith("data/") and not word.endswith(".npz")):
                 (desk / word).mkdir(parents=True, exist_ok=True)
         parameters = parse(words)
         if words[0] == "train":
