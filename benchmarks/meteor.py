@@ -171,7 +171,9 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=5000, help="cases of each kind of work")
     parser.add_argument("--sentences", type=Path, help="a text file, a phrase or sentence a line")
     options = parser.parse_args()
-    scoring_pool.FEW = 0  # what is measured here would be too little to start processes for
+    scoring_pool.MAX_PAIRS_IN_ONE_PROCESS = (
+        0  # what is measured here would be too little to start processes for
+    )
     start = time.perf_counter()
     Meteor.load()
     result: dict[str, Any] = {"load_seconds": round(time.perf_counter() - start, 3)}

@@ -26,7 +26,7 @@ from regiontalk.inference.alignment import (
 from regiontalk.inference.codes import BEST_REGIONS
 from regiontalk.inference.likelihood import word_log_probabilities
 from regiontalk.lab.nets.alignment import Texts
-from regiontalk.lab.nets.sentence_encoders import LONGEST
+from regiontalk.lab.nets.sentence_encoders import WINDOW_WORDS
 from regiontalk.lab.training.checkpoints import find_checkpoint, load_alignment
 from regiontalk.language.vocabulary import Vocabulary
 from regiontalk.model import Model
@@ -122,26 +122,26 @@ def test_vectors_are_the_nets(model: Model, alignment_run: Path) -> None:
         assert region_vectors(model.runtime, codes) == pytest.approx(
             net.regions(torch.from_numpy(codes)).numpy(), abs=1e-5
         )
-        for length in (1, 3, LONGEST):
+        for length in (1, 3, WINDOW_WORDS):
             tokens = [2 + number % len(words.words) for number in range(length)]
             expected = net.read(Texts(torch.tensor([tokens]), torch.tensor([length]))).numpy()
             assert word_vectors(model.runtime, tokens) == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize("length", [LONGEST + 1, 36, 37, 100])
+@pytest.mark.parametrize("length", [WINDOW_WORDS + 1, 36, 37, 100])
 def test_a_long_sentence_is_read_in_windows(length: int, model: Model) -> None:
     """Every word has the vector of the window in which it stands nearest to the middle."""
     tokens = [2 + (7 * number) % 5 for number in range(length)]
     found = word_vectors(model.runtime, tokens)
     assert len(found) == length
-    starts = range(0, length - LONGEST // 2, LONGEST // 2)
+    starts = range(0, length - WINDOW_WORDS // 2, WINDOW_WORDS // 2)
     windows = {
-        start: word_vectors(model.runtime, tokens[start : start + LONGEST]) for start in starts
+        start: word_vectors(model.runtime, tokens[start : start + WINDOW_WORDS]) for start in starts
     }
     assert found[0] == pytest.approx(windows[0][0])
     assert found[-1] == pytest.approx(windows[starts[-1]][-1])
     for place in range(length):
-        holding = [start for start in starts if start <= place < start + LONGEST]
+        holding = [start for start in starts if start <= place < start + WINDOW_WORDS]
         assert any(np.allclose(found[place], windows[start][place - start]) for start in holding)
 
 

@@ -11,7 +11,7 @@ from importlib.resources import files
 
 from regiontalk.language.vocabulary import word_set
 
-LONGEST = 4  # words of a name
+MAX_NAME_WORDS = 4  # words of a name
 PERSONS = word_set("person people")
 IRREGULAR_PLURALS = {"children": "child", "mice": "mouse", "geese": "goose", "oxen": "ox"}
 
@@ -43,7 +43,7 @@ class ObjectNames:
 
     def name_of(self, words: Sequence[str], labels: Container[str] = ()) -> str | None:
         """The longest name that ends with the last of the words, in the singular."""
-        for count in range(min(LONGEST, len(words)), 0, -1):
+        for count in range(min(MAX_NAME_WORDS, len(words)), 0, -1):
             before = "".join(f"{word} " for word in words[-count:-1])
             for last in singulars(words[-1]):
                 name = before + last

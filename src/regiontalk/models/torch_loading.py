@@ -10,7 +10,7 @@ import torch
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.lab.nets.alignment import AlignmentNet
 from regiontalk.lab.nets.multimodal_rnn import MultimodalRNN
-from regiontalk.lab.nets.sentence_encoders import LONGEST
+from regiontalk.lab.nets.sentence_encoders import WINDOW_WORDS
 from regiontalk.lab.training.checkpoints import (
     Trained,
     find_checkpoint,
@@ -102,7 +102,7 @@ def alignment_head(
     score = trained.recipe.net.score
     settings = AlignmentPredictionConfig(
         beta=BETA[score] if beta is None else beta,
-        longest=LONGEST,
+        longest=WINDOW_WORDS,
         score=score,
         place_weight=place_weight,
     )

@@ -25,7 +25,7 @@ def test_processes_give_the_same_scores(
     workers: MeteorWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone = workers.scores(PAIRS)
-    monkeypatch.setattr(scoring_pool, "FEW", 10)
+    monkeypatch.setattr(scoring_pool, "MAX_PAIRS_IN_ONE_PROCESS", 10)
     with closing(workers):
         assert workers.scores(iter(PAIRS)) == alone
         assert workers.scores(PAIRS[:3]) == alone[:3]

@@ -12,7 +12,7 @@ from regiontalk.lab.data.records import Record
 from regiontalk.lab.evaluation.vector_lengths import (
     BANDS,
     MIN_OCCURRENCES,
-    SHOWN,
+    WORDS_SHOWN,
     draw_word_lengths,
     region_lengths,
     vector_lengths,
@@ -28,7 +28,7 @@ def test_words_by_their_mean_length() -> None:
     found = vector_lengths(sizes, REGIONS)
     assert found["words"] == 30
     assert [one["word"] for one in found["longest"]] == [
-        f"w{number}" for number in range(29, 29 - SHOWN, -1)
+        f"w{number}" for number in range(29, 29 - WORDS_SHOWN, -1)
     ]
     assert found["shortest"][0] == {"word": "w0", "length": 0.5, "times": 2}
 

@@ -21,7 +21,7 @@ from regiontalk.lab.export.graphs import shrink
 from regiontalk.lab.export.heads import load_heads, trace_sentence_net
 from regiontalk.lab.nets.alignment import AlignmentConfig, AlignmentNet
 from regiontalk.lab.nets.multimodal_rnn import MultimodalRNN, MultimodalRNNConfig
-from regiontalk.lab.nets.sentence_encoders import LONGEST
+from regiontalk.lab.nets.sentence_encoders import WINDOW_WORDS
 from regiontalk.lab.training.checkpoints import find_checkpoint, read_state, save_checkpoint
 from regiontalk.models.folder import GRAPHS, read_model_folder, write_model_folder
 from regiontalk.models.onnx_runtime import OnnxRuntime
@@ -124,7 +124,7 @@ def test_a_damaged_head_is_found(aligning_model: Path, tmp_path: Path) -> None:
 def test_a_words_head_says_how_it_is_used(alignment_run: Path) -> None:
     assert load_heads([alignment_run], "float32", beta=0.3)["words"].info.settings.beta == 0.3
     head = load_heads([alignment_run], "float32")["words"]
-    assert head.info.settings == AlignmentPredictionConfig(BETA["sum"], LONGEST, "sum")
+    assert head.info.settings == AlignmentPredictionConfig(BETA["sum"], WINDOW_WORDS, "sum")
     assert head.info.net["words"] == "brnn"
     assert set(head.graphs) == {"vectors", "words"}
     assert "square" in head.words.words

@@ -14,7 +14,7 @@ from regiontalk.lab.evaluation.reliability import expected_error, reliability
 from regiontalk.lab.fitting.confidence import (
     CUTS,
     LONGERS,
-    LONGEST,
+    MAX_TRIED_WORDS,
     RIGHT_SHARE,
     JudgedCaptions,
     fit,
@@ -42,7 +42,7 @@ def photo(seed: int, lengths: bool = False, harm: float = 0.0) -> JudgedCaptions
         -generator.exponential(2, count),
         -generator.uniform(0, 1, count),
     )
-    values[:, AGREES], values[:, WORDS] = 1, np.where(own, 2, LONGEST)
+    values[:, AGREES], values[:, WORDS] = 1, np.where(own, 2, MAX_TRIED_WORDS)
     values[6:, LEAST] = values[: count - 6, LEAST] - harm
     right = np.tile(generator.random(6), count // 6) < sigmoid(3 + values[:, LEAST])
     added = np.stack([~own, ~own & (values[:, MEAN] > -0.7)], axis=1).astype(np.intp)

@@ -18,7 +18,7 @@ from regiontalk.lab.nets.alignment import (
     instance_loss,
     sum_sentences,
 )
-from regiontalk.lab.nets.sentence_encoders import LONGEST
+from regiontalk.lab.nets.sentence_encoders import WINDOW_WORDS
 
 SMALL = AlignmentConfig(size=6, hidden=8, embedding=5, train_embedding=True, dropout=0.0)
 EDGES = AlignmentConfig(words="edges", size=6, embedding=5, dropout=0.0)
@@ -41,7 +41,7 @@ def texts(*lengths: int, width: int | None = None) -> Texts:
 @pytest.mark.parametrize("score", ["sum", "cosine"])
 def test_padding_and_neighbours_change_nothing(words: str, score: str) -> None:
     net = small_net(words=words, score=score)
-    together = net.read(texts(4, 2, 6, width=LONGEST))
+    together = net.read(texts(4, 2, 6, width=WINDOW_WORDS))
     alone = torch.cat(
         [
             net.read(Texts(texts(4, 2, 6).tokens[n : n + 1, :length], torch.tensor([length])))

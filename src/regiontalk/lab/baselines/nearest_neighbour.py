@@ -13,7 +13,7 @@ from regiontalk.errors import DataError
 from regiontalk.lab.codes.store import CodedPhotos
 from regiontalk.lab.data.records import Record
 
-AT_ONCE = 256  # photos
+PHOTOS_AT_ONCE = 256  # photos
 WHOLE_PHOTO = 0  # row of a photo's codes
 
 
@@ -21,7 +21,9 @@ def nearest(queries: NDArray[np.float32], known: NDArray[np.float32]) -> NDArray
     """The row of `known` (P, D) at the smallest L2 distance from each of `queries` (Q, D); the
     first of equals."""
     lengths = (known * known).sum(axis=1)
-    parts = [queries[start : start + AT_ONCE] for start in range(0, len(queries), AT_ONCE)]
+    parts = [
+        queries[start : start + PHOTOS_AT_ONCE] for start in range(0, len(queries), PHOTOS_AT_ONCE)
+    ]
     # |q − k|² = |q|² − 2 q·k + |k|², and |q|² is the same for every k
     return np.concatenate([(lengths - 2 * part @ known.T).argmin(axis=1) for part in parts])
 

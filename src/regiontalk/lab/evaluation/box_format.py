@@ -16,7 +16,7 @@ from regiontalk import boxes
 from regiontalk.boxes import Floats
 from regiontalk.errors import DataError
 
-ENOUGH = 500  # boxes after which a verdict may come before the end
+MIN_BOXES_TO_JUDGE = 500  # boxes after which a verdict may come before the end
 SLACK = 0.05  # of the image's side that a box may stick out
 MOSTLY = 0.98
 

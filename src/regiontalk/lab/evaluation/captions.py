@@ -21,7 +21,7 @@ Words = Sequence[str]
 WordPair = tuple[Words, Sequence[Words]]  # a sentence and its references, as words
 Ngrams = Counter[tuple[str, ...]]
 
-LONGEST = 4  # words in an n-gram
+LONGEST_NGRAM = 4  # words in an n-gram
 CIDER_SIGMA = 6.0
 ROUGE_BETA = 1.2
 
@@ -58,13 +58,13 @@ def share_found(sentences: Iterable[str], training: Iterable[str]) -> float:
 def bleu(pairs: Sequence[WordPair]) -> tuple[float, float, float, float]:
     """Corpus BLEU with the reference length nearest to the sentence's (of two equally near, the
     shorter)."""
-    correct = np.zeros(LONGEST)
-    guessed = np.zeros(LONGEST)
+    correct = np.zeros(LONGEST_NGRAM)
+    guessed = np.zeros(LONGEST_NGRAM)
     length = reference_length = 0
     for ours, references in pairs:
         length += len(ours)
         reference_length += min((abs(len(one) - len(ours)), len(one)) for one in references)[1]
-        guessed += [max(0, len(ours) - n) for n in range(LONGEST)]
+        guessed += [max(0, len(ours) - n) for n in range(LONGEST_NGRAM)]
         limits: Ngrams = Counter()
         for one in references:
             limits |= ngrams(one)
@@ -129,7 +129,7 @@ class _Weights:
     n-gram."""
 
     def __init__(self, counts: Ngrams, frequency: Ngrams, log_images: float) -> None:
-        self.weights: list[dict[tuple[str, ...], float]] = [{} for _ in range(LONGEST)]
+        self.weights: list[dict[tuple[str, ...], float]] = [{} for _ in range(LONGEST_NGRAM)]
         for gram, count in counts.items():
             self.weights[len(gram) - 1][gram] = count * (
                 log_images - math.log(max(1, frequency[gram]))
@@ -154,13 +154,13 @@ class _Weights:
                 )
                 total += shared / (norm * other)
         apart = self.length - reference.length
-        return total / LONGEST * math.exp(-(apart**2) / (2 * CIDER_SIGMA**2))
+        return total / LONGEST_NGRAM * math.exp(-(apart**2) / (2 * CIDER_SIGMA**2))
 
 
 def ngrams(words: Words) -> Ngrams:
     """Counts of every run of one to four words."""
     return Counter(
         tuple(words[start : start + n])
-        for n in range(1, LONGEST + 1)
+        for n in range(1, LONGEST_NGRAM + 1)
         for start in range(len(words) - n + 1)
     )

@@ -24,7 +24,7 @@ from regiontalk.boxes import Integers
 from regiontalk.errors import DataError
 from regiontalk.lab.data.records import Record
 from regiontalk.lab.evaluation.intervals import bootstrap
-from regiontalk.language.object_names import LONGEST, object_names, singulars
+from regiontalk.language.object_names import MAX_NAME_WORDS, object_names, singulars
 from regiontalk.language.vocabulary import FUNCTION_WORDS, clean_karpathy, word_set
 
 GROUPS = word_set("couple crowd family")  # "a couple of dogs" mentions no person
@@ -56,7 +56,7 @@ def mentions(sentence: str) -> list[Mention]:
 
 def _name_length(words: Sequence[str], place: int) -> int:
     """Of the longest name that starts at `place`, in words; 0 if there is none."""
-    for length in range(min(LONGEST, len(words) - place), 0, -1):
+    for length in range(min(MAX_NAME_WORDS, len(words) - place), 0, -1):
         name = words[place : place + length]
         known = object_names().name_of(name)
         if known is not None and known.count(" ") == length - 1:

@@ -27,7 +27,7 @@ from regiontalk.lab.evaluation.average_precision import (
     curves,
     mean_strict,
 )
-from regiontalk.lab.evaluation.box_format import ENOUGH, BoxCheck
+from regiontalk.lab.evaluation.box_format import MIN_BOXES_TO_JUDGE, BoxCheck
 from regiontalk.lab.evaluation.language import SentenceScorer, TreebankWords, score_once
 from regiontalk.lab.evaluation.matching import MatchedImage, boxes_of, match
 from regiontalk.lab.evaluation.reference_scores import measure_references
@@ -137,7 +137,7 @@ class DenseEvaluation:
         if self.check is not None:
             before = self.check.seen
             self.check.add(boxes_of(image.regions), truth.width, truth.height)
-            if before < ENOUGH <= self.check.seen:
+            if before < MIN_BOXES_TO_JUDGE <= self.check.seen:
                 self.check.verdict()
         matched = match(truth, image.regions, self.rules.plus_one, self.rules.last_truth_slip)
         self.matched[image.path] = matched

@@ -21,7 +21,7 @@ from regiontalk.inference.find import PhraseEvidence
 from regiontalk.inference.phrases import read_phrases
 from regiontalk.inference.regions import RegionTable
 from regiontalk.lab.data.records import Record, TrueRegion
-from regiontalk.lab.evaluation.grounding import RIGHT
+from regiontalk.lab.evaluation.grounding import RIGHT_IOU
 from regiontalk.lab.evaluation.reliability import Judged, summary
 from regiontalk.language.vocabulary import FUNCTION_WORDS, clean_karpathy
 from regiontalk.model import Model
@@ -89,9 +89,9 @@ def seek(
     exactly as `Model.find` does."""
     nowhere = np.zeros(len(regions), dtype=bool)
     true = [region for region in record.regions if region.phrase.strip()]
-    rights = [geometry.iou(regions.boxes_xyxy, [region.xyxy])[:, 0] >= RIGHT for region in true] + [
-        nowhere
-    ] * len(absent)
+    rights = [
+        geometry.iou(regions.boxes_xyxy, [region.xyxy])[:, 0] >= RIGHT_IOU for region in true
+    ] + [nowhere] * len(absent)
     types = [tuple((region.type or "other").split("/")) for region in true] + [()] * len(absent)
     read = read_phrases(model.runtime, [*(region.phrase for region in true), *absent])
     readable = [phrase for phrase in read if phrase.read.says_something]

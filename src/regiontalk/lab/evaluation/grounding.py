@@ -23,7 +23,7 @@ from regiontalk.lab.data.records import Record
 from regiontalk.language.vocabulary import clean_karpathy
 from regiontalk.results import BoxXYXY
 
-RIGHT = 0.5
+RIGHT_IOU = 0.5
 BASELINES = ("centre box", "largest region", "whole photo", "best region there is")
 CENTRE = 0.5  # of the photo's width and height: the sides of the centre box
 
@@ -144,7 +144,7 @@ def _verdicts(boxes_xyxy: Floats, truth: BoxXYXY) -> tuple[NDArray[np.bool_], ND
 
 
 def is_right(boxes_xyxy: Floats, truth: BoxXYXY) -> NDArray[np.bool_]:
-    return geometry.iou(boxes_xyxy, [truth])[:, 0] >= RIGHT
+    return geometry.iou(boxes_xyxy, [truth])[:, 0] >= RIGHT_IOU
 
 
 def _summary(outcomes: Sequence[tuple[float, float]]) -> dict[str, Any]:

@@ -11,10 +11,10 @@ captions:
 
 p is the likelihood, in the region where `regiontalk find` finds the caption. F is the fit of
 `alignment`. q compares the caption with what the model says of all photos that are searched: the
-captions s of the whole photos and of their `SAID` best regions, each once. Otherwise photos that
-fit every caption well come first too often (this is the inverted softmax of Smith et al. 2017, or
-the querybank normalisation of Bogolin et al. 2022). So a photo's score depends on the photos beside
-it.
+captions s of the whole photos and of their `CAPTIONED_REGIONS` best regions, each once. Otherwise
+photos that fit every caption well come first too often (this is the inverted softmax of Smith et
+al. 2017, or the querybank normalisation of Bogolin et al. 2022). So a photo's score depends on the
+photos beside it.
 
 The first and the last are costly. Photos are found by a quicker measure (a guess of the likelihood,
 `inference.likelihood.best_regions`; q alone), and the best `RERANKED` of each query are measured
@@ -46,10 +46,10 @@ from regiontalk.models.settings import FindConfig
 
 RERANKED = 100  # photos of each query
 # Chosen on 1,200 queries of dev photos (docs/model-log.md); values near them are as good.
-SAID = 20  # of 10, 20 and 30
+CAPTIONED_REGIONS = 20  # of 10, 20 and 30
 SHARPNESS = 10.0  # τ, of 7, 10 and 14
 LIKELIHOOD = 0.5  # λ, of .3 to .7
-LATER = 1e6  # taken from the scores of the others, so that they come after those
+UNSCORED_PENALTY = 1e6  # taken from the scores of the others, so that they come after those
 
 Scores = NDArray[np.float64]
 
@@ -112,7 +112,7 @@ def _rerank(
     """Scores (images,) of each query, the best `RERANKED` photos measured exactly. A photo is
     measured once, for all queries that want it: their captions share beginnings."""
     best = {name: np.argsort(-scores, kind="stable")[:RERANKED] for name, scores in found.items()}
-    again = {name: scores - LATER for name, scores in found.items()}
+    again = {name: scores - UNSCORED_PENALTY for name, scores in found.items()}
     for row, image in enumerate(asked.images):
         wanted = [query for query in asked.queries if row in best[query.query]]
         every_caption = chain.from_iterable(query.captions for query in wanted)
@@ -130,7 +130,7 @@ def _usual_fits(model: Model, photos: Sequence[RegionTable]) -> Scores:
     """(images,) log Σₛ exp(τ F(s, photo)): how well each photo fits what the model says of all of
     them."""
     captions = chain.from_iterable(
-        decode_captions(model.runtime, seen.first(1 + SAID).state) for seen in photos
+        decode_captions(model.runtime, seen.first(1 + CAPTIONED_REGIONS).state) for seen in photos
     )
     said = {model.runtime.words.decode(caption.tokens) for caption in captions}
     phrases = [to_phrase(model.runtime, text) for text in sorted(said)]

@@ -13,7 +13,9 @@ from multiprocessing import get_context
 from regiontalk.lab.evaluation.language import CorpusScorer, Pair
 from regiontalk.lab.evaluation.meteor import Meteor
 
-FEW = 100_000  # comparisons of two sentences that are not worth starting processes for
+MAX_PAIRS_IN_ONE_PROCESS = (
+    100_000  # comparisons of two sentences that are not worth starting processes for
+)
 SHARES = 4  # parts a worker gets of one call, so that none waits long for another
 
 _of_this_worker: list[Meteor] = []  # one, once a worker process has started
@@ -40,7 +42,10 @@ class MeteorWorkers:
 
     def scores(self, pairs: Iterable[Pair]) -> list[float]:
         asked = list(pairs)
-        if self.workers < 2 or sum(len(references) for _, references in asked) < FEW:
+        if (
+            self.workers < 2
+            or sum(len(references) for _, references in asked) < MAX_PAIRS_IN_ONE_PROCESS
+        ):
             return self.own.scores(asked)
         if self._pool is None:
             # Not forked: the progress bar has a thread, and a fork would copy its locks as they

@@ -20,7 +20,7 @@ from regiontalk.inference.alignment import AlignmentHead
 from regiontalk.lab.data.records import Record
 from regiontalk.lab.evaluation.alignment import AlignedPhotos
 
-SHOWN = 20  # words at either end of the table
+WORDS_SHOWN = 20  # words at either end of the table
 LABELLED = 60  # words named in the picture
 WIDTH = 720
 HEIGHT = 420
@@ -66,8 +66,8 @@ def vector_lengths(
     ]
     return {
         "words": len(rows),
-        "longest": entries[:SHOWN],
-        "shortest": entries[::-1][:SHOWN],
+        "longest": entries[:WORDS_SHOWN],
+        "shortest": entries[::-1][:WORDS_SHOWN],
         "regions_by_score": _bands(regions[:, 1], regions[:, 0]),
         "regions_by_area": _bands(regions[:, 2], regions[:, 0]),
     }

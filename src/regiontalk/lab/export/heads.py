@@ -14,7 +14,7 @@ from torch import nn
 from regiontalk.boxes import PLACE
 from regiontalk.lab.export.graphs import serialize, to_onnx
 from regiontalk.lab.nets.multimodal_rnn import NESTED
-from regiontalk.lab.nets.sentence_encoders import LONGEST
+from regiontalk.lab.nets.sentence_encoders import WINDOW_WORDS
 from regiontalk.models.folder import GRAPHS, Head
 from regiontalk.models.torch_loading import open_heads
 from regiontalk.models.torch_runtime import SentenceBegin, SentenceStep, Vectors, Words
@@ -39,9 +39,9 @@ def load_heads(
 
 
 def trace_alignment_net(net: nn.Module, code: int) -> dict[str, onnx.ModelProto]:
-    """The graphs with float32 weights, for any number of regions and sentences of `LONGEST`
+    """The graphs with float32 weights, for any number of regions and sentences of `WINDOW_WORDS`
     words."""
-    sentence = (torch.ones(1, LONGEST, dtype=torch.long), torch.ones(1, LONGEST))
+    sentence = (torch.ones(1, WINDOW_WORDS, dtype=torch.long), torch.ones(1, WINDOW_WORDS))
     return {
         "vectors": to_onnx(
             GRAPHS["vectors"], Vectors(net).eval(), (torch.zeros(ROWS, code),), ({0: DYNAMIC},)

@@ -41,7 +41,7 @@ from regiontalk.language.object_names import singulars
 from regiontalk.model import Model
 from regiontalk.models.settings import CONFIDENCE_FEATURES, LONGER, Confidence
 
-LONGEST = 6  # words that are asked for in choosing `longer`
+MAX_TRIED_WORDS = 6  # words that are asked for in choosing `longer`
 CUTS = np.linspace(0.3, 0.7, 41)
 # of the captions that are shown, on every data set: an easy one does not make up for a hard one
 RIGHT_SHARE = 0.75
@@ -93,7 +93,7 @@ def judge_captions(
     truths = dict(zip(captions, truths_near(boxes_xyxy[list(captions)], record), strict=True))
     rows = np.array([row for row in captions if truths[row]], dtype=np.intp)
     regions = replace(recognized.take(rows), captions=tuple(captions[row] for row in rows.tolist()))
-    lengths = [range(1, LONGEST + 1 if model.runtime.words.lengths else 1)] * len(regions)
+    lengths = [range(1, MAX_TRIED_WORDS + 1 if model.runtime.words.lengths else 1)] * len(regions)
     others = captions_of_lengths(model.runtime, regions, lengths)
     tried = join_tried(own_captions(regions), others)
     texts = [model.runtime.words.decode(caption.tokens) for caption in tried.captions]
@@ -212,14 +212,14 @@ def _likely(datasets: Sequence[tuple[Scores, Verdicts]]) -> float:
 
 
 def _longer(photos: Sequence[JudgedCaptions], sure: Sequence[Scores], limits: Confidence) -> float:
-    """The lowest at which `TRUE_SHARE` of the words are true that captions of up to `LONGEST` words
-    add; if there is none, the one at which most are."""
+    """The lowest at which `TRUE_SHARE` of the words are true that captions of up to
+    `MAX_TRIED_WORDS` words add; if there is none, the one at which most are."""
 
     def true_share(longer: float) -> float:
         at = replace(limits, longer=longer)
         words, true = sum(
             (
-                photo.added[photo.said(own, at, LONGEST)].sum(axis=0)
+                photo.added[photo.said(own, at, MAX_TRIED_WORDS)].sum(axis=0)
                 for photo, own in zip(photos, sure, strict=True)
             ),
             start=np.zeros(2),

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 HEADS = 4  # of attention
-LONGEST = 24  # words that are read at a time; the exported graph is unrolled to this length
+WINDOW_WORDS = 24  # words that are read at a time; the exported graph is unrolled to this length
 
 
 def recur(
@@ -89,7 +89,7 @@ class Transformer(nn.Module):
     def __init__(self, embedding: int, hidden: int, dropout: float) -> None:
         super().__init__()
         self.enter = nn.Linear(embedding, hidden)
-        self.positions = nn.Parameter(torch.randn(LONGEST, hidden) * 0.02)
+        self.positions = nn.Parameter(torch.randn(WINDOW_WORDS, hidden) * 0.02)
         self.layer = nn.TransformerEncoderLayer(
             hidden, HEADS, 2 * hidden, dropout, activation="gelu", batch_first=True, norm_first=True
         )

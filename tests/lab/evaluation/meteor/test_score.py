@@ -140,7 +140,7 @@ def test_neither_order_nor_company_of_questions_matters(
         max(meteor.score(one, [other]) for other in others) for one, others in cases
     ] == together
     corpus = meteor.corpus_score(cases)
-    monkeypatch.setattr(score, "AT_ONCE", 10)
+    monkeypatch.setattr(score, "PAIRS_AT_ONCE", 10)
     assert meteor.scores(cases) == together
     assert meteor.corpus_score(cases) == corpus
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from regiontalk.errors import DataError, UsageError
 from regiontalk.lab.data.records import Record
 from regiontalk.lab.nets.alignment import AlignmentConfig, AlignmentNet
-from regiontalk.lab.nets.sentence_encoders import LONGEST
+from regiontalk.lab.nets.sentence_encoders import WINDOW_WORDS
 from regiontalk.lab.training.checkpoints import (
     COMPANION,
     latest_checkpoint,
@@ -74,7 +74,7 @@ def test_fewer_where_there_are_fewer_and_long_ones_are_cut():
     random = np.random.default_rng(0)
     assert PICKER.pick(record(), random) == []
     assert PICKER.pick(record("!!!"), random) == []
-    assert PICKER.pick(record("dog " * 40), random) == [["dog"] * LONGEST]
+    assert PICKER.pick(record("dog " * 40), random) == [["dog"] * WINDOW_WORDS]
 
 
 def test_each_sentence_belongs_to_its_photo():

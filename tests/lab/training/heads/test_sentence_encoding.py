@@ -13,7 +13,7 @@ import pytest
 
 from regiontalk.errors import DataError, MissingExtra
 from regiontalk.lab.data.parse_tree import Token, Tree
-from regiontalk.lab.nets.sentence_encoders import LONGEST
+from regiontalk.lab.nets.sentence_encoders import WINDOW_WORDS
 from regiontalk.lab.training.heads import sentence_encoding
 from regiontalk.lab.training.heads.sentence_encoding import (
     EdgeReader,
@@ -30,7 +30,7 @@ WORDS = Vocabulary(("a", "dog", "runs"), "karpathy")
 def test_words_are_cleaned_cut_and_padded() -> None:
     reader = WordReader(WORDS)
     assert reader.read("A dog, unheard-of!").tolist() == [2, 3, UNKNOWN]
-    assert len(reader.read("a " * 100)) == LONGEST
+    assert len(reader.read("a " * 100)) == WINDOW_WORDS
     stacked = reader.stack([reader.read("a dog runs"), reader.read("dog")])
     assert stacked.tokens.tolist() == [[2, 3, 4], [3, 0, 0]]
     assert stacked.lengths.tolist() == [3, 1]

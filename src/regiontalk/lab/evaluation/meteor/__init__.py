@@ -1,4 +1,8 @@
-"""METEOR 1.5 for English, without Java."""
+"""METEOR 1.5 for English, without Java.
+
+In this package and no distribution of its own: installing that from a clone would be one more
+command.
+"""
 
 from regiontalk.errors import MissingExtra
 

@@ -18,7 +18,7 @@ from regiontalk.lab.evaluation.meteor.phrases import find_phrases
 from regiontalk.lab.evaluation.meteor.statistics import best_references, corpus_score
 from regiontalk.lab.evaluation.meteor.tables import Notify, Tables
 
-AT_ONCE = 10_000  # pairs of sentences: enough to hide what a call costs, and little memory
+PAIRS_AT_ONCE = 10_000  # pairs of sentences: enough to hide what a call costs, and little memory
 
 Pair = tuple[str, Sequence[str]]
 
@@ -93,7 +93,7 @@ def _portions(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
             raise UsageError("METEOR needs at least one reference")
         portion.append((hypothesis, references))
         count += len(references)
-        if count >= AT_ONCE:
+        if count >= PAIRS_AT_ONCE:
             yield portion
             portion = []
             count = 0

@@ -21,7 +21,7 @@ from regiontalk.errors import DataError
 from regiontalk.io.files import open_file, read_json, replacing
 from regiontalk.lab.data.parse_tree import Tree, load_parser
 from regiontalk.lab.nets.alignment import AlignmentConfig, AlignmentNet, Texts
-from regiontalk.lab.nets.sentence_encoders import LONGEST
+from regiontalk.lab.nets.sentence_encoders import WINDOW_WORDS
 from regiontalk.lab.training.checkpoints import Trained
 from regiontalk.lab.training.recipe.heads import AlignmentRecipe
 from regiontalk.language.vocabulary import SPECIAL, Vocabulary
@@ -51,13 +51,13 @@ class SentenceReader(Protocol):
 
 @dataclass(frozen=True)
 class WordReader:
-    """Sentences as words, at most `LONGEST`."""
+    """Sentences as words, at most `WINDOW_WORDS`."""
 
     words: Vocabulary
     relations: tuple[str, ...] = ()
 
     def split(self, sentence: str) -> list[str]:
-        return (self.words.clean(sentence) or [])[:LONGEST]
+        return (self.words.clean(sentence) or [])[:WINDOW_WORDS]
 
     def read(self, sentence: str) -> Sentence:
         return self.encode(self.split(sentence))
