@@ -70,6 +70,7 @@ def write_visual_genome(folder: Path) -> None:
     (folder / "densecap_splits.json").write_text(json.dumps(splits))
 
 
+@pytest.mark.timeout(900)  # half a minute of work, in a dozen processes
 @pytest.mark.skipif(shutil.which("bash") is None, reason="a shell script")
 def test_from_the_downloads_to_table_1(tmp_path: Path) -> None:
     write_visual_genome(tmp_path / "downloads")
