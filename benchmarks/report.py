@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from regiontalk.io.provenance import cpu_name, instruction_sets
+
 
 def options_of(description: str | None) -> argparse.ArgumentParser:
     """To which a benchmark adds its own options."""
@@ -18,6 +20,8 @@ def options_of(description: str | None) -> argparse.ArgumentParser:
 
 
 def report(figures: Mapping[str, Any], as_json: bool) -> None:
+    """With the CPU and its instruction sets, on which every speed depends."""
+    figures = {**figures, "cpu": cpu_name(), "cpu_instructions": instruction_sets()}
     if not as_json:
         print("\n".join(f"{name}: {value}" for name, value in figures.items()))
     print(json.dumps(figures))

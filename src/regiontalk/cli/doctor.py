@@ -17,8 +17,9 @@ from regiontalk.cli import console
 from regiontalk.cli.options import json_option
 from regiontalk.errors import DataError
 from regiontalk.io.files import read_json
-from regiontalk.io.provenance import cpu_cores
+from regiontalk.io.provenance import cpu_cores, instruction_sets
 from regiontalk.models import packaged
+from regiontalk.models.providers import available, devices_of
 
 EXTRAS = {
     "heif": "HEIF photos, as iPhones write them",
@@ -105,11 +106,23 @@ def examine() -> list[Finding]:
         Finding("python", platform.python_version()),
         Finding("platform", platform.platform()),
         Finding("cpu_threads", str(cpu_cores())),
+        Finding("cpu_instructions", " ".join(instruction_sets()) or "not known"),
+        _devices(),
         _own_model("model", packaged.EMBEDDED),
         _own_model("fast model", packaged.FAST),
         *_parts(),
         _cuda(),
     ]
+
+
+def _devices() -> Finding:
+    """What `--device` can name with the ONNX Runtime that is installed."""
+    try:
+        return Finding("devices", ", ".join(devices_of(available())), "--device, in ONNX Runtime")
+    except Exception as error:  # a broken onnxruntime must be reported, whatever it raises
+        reason = " ".join(str(error).split())[:200]
+        fix = "pip install --force-reinstall onnxruntime"
+        return Finding("devices", None, f"onnxruntime fails: {reason}", fix)
 
 
 def _own_model(title: str, folder: Path) -> Finding:

@@ -13,10 +13,12 @@ from click.shell_completion import CompletionItem
 
 import regiontalk
 from regiontalk.captioners.loading import CaptionerAddress, address_of, load_any
+from regiontalk.cli import console
 from regiontalk.errors import InputError, UsageError, need
 from regiontalk.images.limits import MOST_MEGAPIXELS, Limits
 from regiontalk.io.files import data_folder
 from regiontalk.models import loading, packaged
+from regiontalk.models.providers import CPU, PROVIDERS
 
 if TYPE_CHECKING:
     from regiontalk.model import Model
@@ -172,16 +174,19 @@ heads_option = click.option(
     "torch.",
 )
 
+AUTO = "auto"
+CUDA = "cuda"
+
 device_option = click.option(
     "--device",
-    type=click.Choice(["auto", "cpu", "cuda"]),
-    default="auto",
+    type=click.Choice([AUTO, CPU, *PROVIDERS]),
+    default=AUTO,
     show_default=True,
     help="auto: a model folder runs on the CPU, a training run on the GPU if there is one. cuda "
-    "needs torch.",
+    "runs in torch. openvino, coreml, directml: ONNX Runtime's providers; what is missing, the "
+    "CPU does.",
 )
 
-AUTO = "auto"
 LOCAL = "local"
 RAY = "ray"
 
@@ -253,7 +258,7 @@ def model_place(model: Place) -> Place:
 
 def device_name(place: Place, device: str) -> str | None:
     """The GPU that a model or run is run on; None: the CPU."""
-    if device == "cpu" or (device == "auto" and not is_run(place)):
+    if device != CUDA and not (device == AUTO and is_run(place)):
         return None
     import torch
 
@@ -275,5 +280,12 @@ def load_model(
             option = "head" if heads else "device"
             raise UsageError(f"--{option} is for models of this package, not for {place}")
         return replace(load_any(place, words_book=book), limits=Limits(megapixels=megapixels))
-    model = regiontalk.load(place, device=device, heads=heads, lazily=lazily, words_book=book)
+    model = regiontalk.load(
+        place,
+        device=device,
+        heads=heads,
+        lazily=lazily,
+        words_book=book,
+        tell=console.message,
+    )
     return replace(model, limits=Limits(megapixels=megapixels))

@@ -26,16 +26,31 @@ def cpu_cores() -> int:
 
 def cpu_name() -> str:
     """For example "2 cores of Intel(R) Xeon(R) CPU"."""
-    name = platform.processor() or platform.machine()
+    name = _cpu_info("model name") or platform.processor() or platform.machine()
+    return f"{cpu_cores()} cores of {name}"
+
+
+SPEED_INSTRUCTIONS = (
+    *("avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16"),
+    *("asimd", "asimddp", "i8mm", "bf16", "sve"),
+)
+"""What matters to the speed of a network, by Linux's names: x86, then ARM."""
+
+
+def instruction_sets() -> list[str]:
+    """Those of `SPEED_INSTRUCTIONS` that the CPU has; empty where the system does not tell."""
+    flags = (_cpu_info("flags") or _cpu_info("Features")).split()
+    return [name for name in SPEED_INSTRUCTIONS if name in flags]
+
+
+def _cpu_info(field: str) -> str:
+    """Of the first core; empty where the system does not tell."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        name = next(
-            (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
-            name,
-        )
     except OSError:
-        pass
-    return f"{cpu_cores()} cores of {name}"
+        return ""
+    values = (line.partition(":")[2].strip() for line in lines if line.startswith(field))
+    return next(values, "")
 
 
 def file_fingerprint(path: Path) -> str:

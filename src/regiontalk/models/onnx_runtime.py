@@ -1,18 +1,32 @@
-"""A model folder in ONNX Runtime, on the CPU."""
+"""A model folder in ONNX Runtime: on the CPU, or with another of its providers."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from regiontalk.errors import ModelError, UsageError
 from regiontalk.models.folder import DETECTOR, GRAPHS, ModelFolder, read_model_folder
+from regiontalk.models.providers import (
+    CPU,
+    CPU_PROVIDER,
+    PROVIDERS,
+    available,
+    why_not,
+    why_not_graph,
+)
 from regiontalk.models.runtime import Runtime
 
 THREADS = "REGIONTALK_THREADS"
+TRIED_SIZE = (64, 64)  # pixels of a photo that a provider is tried with
+GREY_INPUT = 127.0
+MOST_OF_A_REASON = 120  # letters; some providers write pages
 _NO_MEMORY = re.compile(
     "bad_alloc|bad allocation|[Ff]ailed to allocate memory|pthread_create failed"
 )
@@ -22,19 +36,57 @@ class OnnxGraphs:
     """Graphs of a model folder; each is opened when it is run for the first time."""
 
     def __init__(
-        self, folder: Path, graphs: Mapping[str, bytes], threads: int | None = None
+        self,
+        folder: Path,
+        graphs: Mapping[str, bytes],
+        threads: int | None = None,
+        device: str = CPU,
+        tell: Callable[[str], object] = warnings.warn,
     ) -> None:
         self._folder = folder
         self._graphs = graphs
         self._threads = _threads(threads)
+        self._tell = tell
+        problem = None if device == CPU else why_not(device, available())
+        if problem is not None:
+            tell(problem)
+        self._device = CPU if problem else device
         self._sessions: dict[str, Any] = {}
 
     def open(self, name: str) -> Any:
         if name not in self._sessions:
-            self._sessions[name] = _open_session(
-                self._folder / f"{name}.onnx", self._graphs[name], self._threads
-            )
+            self._sessions[name] = self._opened(name)
         return self._sessions[name]
+
+    def _opened(self, name: str) -> Any:
+        path, graph = self._folder / f"{name}.onnx", self._graphs[name]
+        if self._device != CPU:
+            try:
+                providers = [PROVIDERS[self._device], CPU_PROVIDER]
+                return _open_session(path, graph, self._threads, providers)
+            except ModelError as error:
+                reason = error.message.partition(": onnxruntime cannot load it: ")[2]
+                if not reason:  # not the provider's fault
+                    raise
+                self._tell(why_not_graph(self._device, name, _shortened(reason)))
+        return _open_session(path, graph, self._threads, [CPU_PROVIDER])
+
+    def check(self, name: str, *inputs: Any) -> None:
+        """Lets the CPU run a graph for which the provider gives answers of other shapes than the
+        CPU, or answers that are no numbers."""
+        if self._device == CPU:
+            return
+        found = self.run(name, *inputs)
+        by_provider = self._sessions[name]
+        path = self._folder / f"{name}.onnx"
+        by_cpu = _open_session(path, self._graphs[name], self._threads, [CPU_PROVIDER])
+        self._sessions[name] = by_cpu
+        expected = self.run(name, *inputs)
+        shapes = [part.shape for part in found] == [part.shape for part in expected]
+        if shapes and all(np.isfinite(part).all() for part in found):
+            self._sessions[name] = by_provider
+        else:
+            self._tell(why_not_graph(self._device, name, "its answers are not those of the CPU"))
 
     def run(self, name: str, *inputs: Any) -> Sequence[Any]:
         session = self.open(name)
@@ -49,13 +101,21 @@ class OnnxGraphs:
 
 class OnnxRuntime(Runtime):
     """`threads`: how many cores a graph may use (default: the environment's REGIONTALK_THREADS,
-    else all).
+    else all). `device`: one of `providers.PROVIDERS`, or the CPU; what it cannot run, the CPU does,
+    and `tell` gets a sentence about it.
 
     `lazily`: also open the detector's graphs when they are first run, like the heads'. Some
     programs need none of them.
     """
 
-    def __init__(self, folder: Path, threads: int | None = None, lazily: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        threads: int | None = None,
+        lazily: bool = False,
+        device: str = CPU,
+        tell: Callable[[str], object] = warnings.warn,
+    ) -> None:
         model = read_model_folder(folder)  # before onnxruntime sees a byte
         self.info = model.info
         self.words = model.words
@@ -63,7 +123,8 @@ class OnnxRuntime(Runtime):
         self.names = model.names
         self.background = model.background
         self.detector = model.detector
-        self._graphs = OnnxGraphs(folder, {**model.graphs, **head_graphs(model)}, threads)
+        graphs = {**model.graphs, **head_graphs(model)}
+        self._graphs = OnnxGraphs(folder, graphs, threads, device, tell)
         self._folder = folder
         self._is_checked = False
         if not lazily:
@@ -72,6 +133,8 @@ class OnnxRuntime(Runtime):
     def _open_detector(self) -> None:
         for name in ("propose", "recognize", "step"):
             self._graphs.open(name)
+        grey = np.full((1, 3, *TRIED_SIZE), GREY_INPUT, dtype=np.float32)
+        self._graphs.check("propose", grey, np.array([TRIED_SIZE], dtype=np.float32))
         tokens = self._graphs.open("step").get_outputs()[0].shape[1]
         if tokens != len(self.words):
             raise ModelError(
@@ -93,7 +156,7 @@ def head_graphs(model: ModelFolder) -> dict[str, bytes]:
     return {name: graph for head in model.heads.values() for name, graph in head.graphs.items()}
 
 
-def _open_session(path: Path, graph: bytes, threads: int) -> Any:
+def _open_session(path: Path, graph: bytes, threads: int, providers: Sequence[str]) -> Any:
     os.environ["ORT_DISABLE_TELEMETRY"] = (
         "1"  # since 1.29 it would send usage data over the network
     )
@@ -107,7 +170,7 @@ def _open_session(path: Path, graph: bytes, threads: int) -> Any:
     options.add_session_config_entry("session.load_model_format", "ONNX")
     options.log_severity_level = 3  # errors are raised; nothing should be printed to stderr
     try:
-        session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(graph, options, providers=list(providers))
     except Exception as error:
         raise _refused(path, "load", error) from error
     # An input that a model does not use is still in its graph.
@@ -128,6 +191,10 @@ def _refused(path: Path, what: str, error: Exception) -> ModelError | MemoryErro
     if isinstance(error, MemoryError) or _NO_MEMORY.search(reason):
         return MemoryError(reason)
     return ModelError(f"{path}: onnxruntime cannot {what} it: {reason}")
+
+
+def _shortened(reason: str) -> str:
+    return reason if len(reason) <= MOST_OF_A_REASON else f"{reason[:MOST_OF_A_REASON]} ..."
 
 
 def _threads(given: int | None) -> int:
