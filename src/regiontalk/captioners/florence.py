@@ -34,7 +34,7 @@ class Florence:
     """
 
     def __init__(self, weights: str = "") -> None:
-        """`weights`: a folder, or a name in the cache such as "florence-community/Florence-2-base"."""
+        """`weights`: a folder, or a name in the cache: "florence-community/Florence-2-base"."""
         if not weights:
             raise UsageError(
                 "Florence-2 needs its weights",

@@ -5,8 +5,7 @@ The file is decoded in chunks into a sliding window of text; the standard librar
 one item after the other from it. An item that is cut off by the end of the window is read again
 with more text.
 
-Not ijson, which is no faster: of an array nested 100,000 deep it keeps a path for every level, which
-takes more memory than there is.
+Not ijson, which is no faster: for an array nested 100,000 deep it ran out of memory.
 """
 
 from __future__ import annotations
