@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from regiontalk.errors import DataError
+from regiontalk.lab.data.formats.exports import exporting
 from regiontalk.lab.data.formats.hugging_face import to_hugging_face
 from regiontalk.lab.data.prepare import prepare
 from regiontalk.lab.data.records import Dataset, TrueRegion
@@ -73,3 +74,17 @@ def test_bad_input_is_named_with_its_line(
 ) -> None:
     with pytest.raises(DataError, match=rf"metadata\.jsonl, line 2: .*{problem}"):
         prepare("hf", write(tmp_path, {"file_name": "good.jpg"}, line), tmp_path / "out")
+
+
+def test_absolute_paths_in_the_folder_become_relative(tmp_path: Path) -> None:
+    """`datasets` 5.2 refuses a file_name that is absolute."""
+    photos = [
+        ImageRegions(str(path), 9, 9, "toy", ())
+        for path in (tmp_path / "in" / "a.jpg", Path("/elsewhere/b.jpg"))
+    ]
+    written: list[bytes] = []
+    with exporting("hf", lambda line: written.append(bytes(line)), tmp_path) as put:
+        for photo in photos:
+            put(photo)
+    names = [json.loads(line)["file_name"] for line in written if line]
+    assert names == ["in/a.jpg", "/elsewhere/b.jpg"]

@@ -60,7 +60,14 @@ def exporting(
     if name in LINES:
         header, lines = LINES[name]
         write(header)
-        yield lambda photo: write(lines(_seen_from(folder, photo)))
+
+        def write_lines(photo: ImageRegions) -> None:
+            seen = _seen_from(folder, photo)
+            if name == "hf" and folder is not None:
+                seen = hugging_face.seen_from(folder, seen)
+            write(lines(seen))
+
+        yield write_lines
     elif name == VTT:
         frames: list[ImageRegions] = []
         yield frames.append

@@ -8,6 +8,8 @@ about the photo. SOURCE is the file or its folder.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from regiontalk.io.files import read_json_lines
@@ -44,6 +46,13 @@ def to_hugging_face(photo: ImageRegions) -> dict[str, Any]:
         "height": photo.height,
         "objects": objects,
     }
+
+
+def seen_from(folder: Path, photo: ImageRegions) -> ImageRegions:
+    """An absolute path in the folder becomes relative: `datasets` refuses absolute ones."""
+    path = Path(photo.path)
+    is_inside = path.is_absolute() and path.is_relative_to(folder.absolute())
+    return replace(photo, path=str(path.relative_to(folder.absolute()))) if is_inside else photo
 
 
 def read(source: Source) -> Iterator[Item]:
