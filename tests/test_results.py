@@ -309,3 +309,13 @@ def test_the_keywords_of_tags() -> None:
     found = Tags("a.jpg", 9, 9, "m", tags).to_dict()
     assert found["keywords"] == ["animal", "dog", "schipperke", "grass"]
     assert found["hierarchy"] == ["animal|dog|schipperke", "animal|dog", "grass"]
+
+
+def test_fiftyone_detections() -> None:
+    pytest.importorskip("fiftyone")
+    dog, cat = Region((20, 10, 120, 60), 0.9, "a dog"), Region((0, 0, 20, 10), 0.1, "a cat")
+    found = ImageRegions("a.jpg", 200, 100, "toy", (dog, cat)).to_fiftyone().detections
+    assert [one.label for one in found] == ["a dog", "a cat"]
+    assert [one.shown for one in found] == [True, False]
+    assert found[0].bounding_box == pytest.approx([0.1, 0.1, 0.5, 0.5])
+    assert found[0].confidence == 0.9

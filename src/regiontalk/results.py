@@ -289,6 +289,27 @@ class ImageRegions(Answer):
             rows, columns=None if rows else ["path", "id", *sides, "score", "caption"]
         )
 
+    def to_fiftyone(self) -> Any:
+        """`fiftyone.Detections`: captions as labels, scores as `confidence`, boxes as FiftyOne has
+        them: left, top, width and height as fractions of the photo. `shown` says which ones
+        pictures show by default."""
+        fiftyone = _import("fiftyone", "fiftyone.Detections")
+        likely = set(self.likely)
+        detections = []
+        for region in self.regions:
+            x0, y0, x1, y1 = region.xyxy
+            left_top = [x0 / self.width, y0 / self.height]
+            size = [(x1 - x0) / self.width, (y1 - y0) / self.height]
+            detections.append(
+                fiftyone.Detection(
+                    label=region.caption,
+                    bounding_box=[*left_top, *size],
+                    confidence=region.score,
+                    shown=region in likely,
+                )
+            )
+        return fiftyone.Detections(detections=detections)
+
     def to_supervision(self) -> Any:
         """`supervision.Detections`: boxes, scores as `confidence`, captions as
         `data["class_name"]`, which labels show.
