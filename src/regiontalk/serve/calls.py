@@ -4,11 +4,13 @@ from."""
 from __future__ import annotations
 
 import asyncio
+import mimetypes
 import os
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
@@ -21,7 +23,7 @@ from regiontalk.lab.data.records import Record
 from regiontalk.results import Shown
 from regiontalk.search.index import Index
 from regiontalk.serve import inputs
-from regiontalk.serve.answers import json_response
+from regiontalk.serve.answers import Refused, json_response
 from regiontalk.serve.corrections import Correction, Corrections, PhotoFacts
 from regiontalk.serve.indexing import Indexing
 from regiontalk.serve.inputs import ADDRESS, Schemas, Upload
@@ -34,6 +36,7 @@ LARGEST_CACHE = 64_000_000  # bytes of pictures
 MAX_CAPTIONS = 20  # of an answer, unless more are wanted
 THUMBNAIL = 400  # pixels of the long side
 
+VIDEO = "/api/photos/{id}/video"
 PROBABILITY = {"type": "number", "minimum": 0, "maximum": 1}
 COUNT = {"type": "integer", "minimum": 1, "maximum": 1000}
 TEXT = {"type": "string", "minLength": 1, "maxLength": 1000, "required": True}
@@ -302,6 +305,16 @@ async def original(server: Server, request: Request, _: object) -> Response:
     return FileResponse(path, filename=name, media_type="application/octet-stream")
 
 
+async def video(server: Server, request: Request, _: object) -> Response:
+    path = await server.workers.ask("video", id=request.path_params["id"])
+    begin, _, end = request.headers.get("range", "bytes=0-").removeprefix("bytes=").partition("-")
+    size = Path(path).stat().st_size
+    if int(begin) >= size or int(end or size) < int(begin):  # `Guards` lets nothing else through
+        raise Refused(416, f"the video has {size} bytes")
+    kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
+    return FileResponse(path, media_type=kind)
+
+
 async def keep(server: Server, request: Request, _: object) -> Any:
     """Does what `correct` does for a photo that was dropped on the page; a copy of it is saved."""
     saved = server.saved()
@@ -427,6 +440,10 @@ CALLS = (
     Call(
         *("GET", "/api/photos/{id}/file", "The photo's file, as it is."),
         *("application/octet-stream", original),
+    ),
+    Call(
+        *("GET", VIDEO, "The video that a frame is from; parts of it, too (Range)."),
+        *("application/octet-stream", video),
     ),
     Call(
         *("GET", "/api/photos/{id}/image", "The photo, without its metadata.", "image/jpeg", image),

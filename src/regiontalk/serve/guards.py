@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from contextlib import suppress
 from urllib.parse import urlsplit
@@ -29,6 +30,8 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+VIDEO = re.compile(r"/api/photos/[^/]+/video")
+ONE_RANGE = re.compile(rb"bytes=\d{1,18}-(\d{1,18})?")
 READING = ("GET", "HEAD")
 PAGE = "/"
 DRAIN_SECONDS, DRAIN_BYTES = (
@@ -54,6 +57,7 @@ class Guards:
             return
         exchange = _Exchange(receive, send, self._draining)
         began = time.monotonic()
+        exchange.may_be_part = _may_be_part(scope)
 
         async def refuse(error: RegionTalkError) -> None:
             await error_response(error)(scope, exchange.receive, exchange.send)
@@ -86,10 +90,19 @@ class Guards:
             raise Refused(403, "requests from another site are not allowed")
 
 
+def _may_be_part(scope: Scope) -> bool:
+    """Videos alone are so large that parts of them are of use."""
+    return bool(VIDEO.fullmatch(scope["path"]))
+
+
 def _without_range(scope: Scope) -> list[tuple[bytes, bytes]]:
-    """The headers of a request for a whole file. No file here is so large that parts of it are of
-    use, and starlette's errors about them are no JSON."""
-    return [(name, value) for name, value in scope["headers"] if name != b"range"]
+    """The headers of a request for a whole file, or for one part of a video. Other ranges are not
+    passed on: starlette's errors about them are no JSON."""
+    return [
+        (name, value)
+        for name, value in scope["headers"]
+        if name != b"range" or (_may_be_part(scope) and ONE_RANGE.fullmatch(value))
+    ]
 
 
 def _host_of(origin: str) -> str | None:
@@ -119,6 +132,7 @@ class _Exchange:
         self.status = 0
         self.drain_seconds = DRAIN_SECONDS
         self._whole = False
+        self.may_be_part = False
 
     async def receive(self) -> Message:
         message = await self._receive()
@@ -131,7 +145,7 @@ class _Exchange:
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
-            if "accept-ranges" in headers:
+            if "accept-ranges" in headers and not self.may_be_part:
                 del headers["accept-ranges"]
             headers.setdefault("Cache-Control", "no-cache" if "etag" in headers else "no-store")
         if (

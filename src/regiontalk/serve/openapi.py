@@ -154,6 +154,7 @@ SCHEMAS: dict[str, Schema] = {
             "replaced": {**BOOLEAN, "description": REPLACED},
         },
         taken=TEXT,
+        time={**NUMBER, "description": "Of a frame of a video: seconds from its beginning."},
     ),
     "Captions": _object({"captions": _array(_object({"caption": TEXT, "photos": INTEGER}))}),
     "Lesson": _object({"added": INTEGER, **KNOWN}, skipped=_array(TEXT)),

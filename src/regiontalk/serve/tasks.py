@@ -227,6 +227,14 @@ def original(desk: Desk, id: str) -> str:
     return file_of(str(desk.file(desk.photo(id))))
 
 
+def video(desk: Desk, id: str) -> str:
+    """Where the video of a frame is."""
+    path = str(desk.file(desk.photo(id)))
+    if moment_of(path) is None:
+        raise NotFound("this is a photo, not a frame of a video")
+    return file_of(path)
+
+
 def _place(desk: Desk, photo: IndexedPhoto | Hit) -> Answer:
     return {
         "id": photo.id,
@@ -288,6 +296,7 @@ TASKS: dict[str, Callable[..., Any]] = {
             photo,
             picture,
             original,
+            video,
         )
     },
     **{task.__name__: task for task in (teach, words, forget, unsure)},

@@ -40,6 +40,7 @@ export const photo = (id, options) => get(`/api/photos/${encodeURIComponent(id)}
 export const image = (id) => `/api/photos/${encodeURIComponent(id)}/image?size=1600`;
 export const largeImage = (id) => `/api/photos/${encodeURIComponent(id)}/image?size=4096`;
 export const thumbnail = (id) => `/api/photos/${encodeURIComponent(id)}/thumbnail`;
+export const video = (id) => `/api/photos/${encodeURIComponent(id)}/video`;
 export const file = (id) => `/api/photos/${encodeURIComponent(id)}/file`;
 export const search = (parameters, options) => get("/api/search", parameters, options);
 export const like = (one, xyxy, fields, options) => post("/api/like", one, { xyxy: xyxy.join(), ...fields }, options);

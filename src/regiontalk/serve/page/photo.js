@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import * as editor from "./editor.js";
 import {
-  baseName, colour, element, find, hedged, makeSegment, makeWords, Overlay, percent, plural, reaches, readAlignment,
+  baseName, clock, colour, element, find, hedged, makeSegment, makeWords, Overlay, percent, plural, reaches, readAlignment,
 } from "./regions.js";
 import { copyBy } from "./selection.js";
 import { complain, forgive, say, server } from "./status.js";
@@ -37,6 +37,7 @@ export async function open(wanted) {
   stopEditing();
   photo = { ...wanted, regions: [], width: 4, height: 3 };
   name(wanted.file?.name ?? "");
+  find("play").hidden = true;
   find("description").className = "";
   find("description").textContent = "Looking at the photo …";
   find("desk").hidden = false;
@@ -97,6 +98,8 @@ function size(width, height, widest = Math.max(2 * width, 240)) {
 function fill() {
   size(photo.width, photo.height);
   name(photo.path);
+  find("play").hidden = photo.time === undefined;
+  find("play").textContent = `▶ Play from ${clock(photo.time ?? 0)}`;
   const taken = photo.taken ? new Date(photo.taken).toLocaleString("en-GB", { dateStyle: "long", timeStyle: "short" }) : "";
   find("path").textContent = [photo.path, `${photo.width} × ${photo.height}`, taken].filter(Boolean).join(" · ");
   find("corrected").hidden = !photo.corrected;
@@ -389,4 +392,9 @@ zoom.onEnlarge(() => {
   const sharper = new Image(), asked = photo;
   sharper.src = large;
   sharper.decode().then(() => { if (asked === photo) picture.src = large; }, () => null);
+});
+
+find("play").addEventListener("click", async () => {
+  const { play } = await import("./film.js");
+  play(api.video(photo.id), photo.time);
 });

@@ -8,7 +8,14 @@ export const PALETTE = [
 export const colour = (number) => PALETTE[number % PALETTE.length];
 export const percent = (share) => `${Math.round(100 * share)} %`;
 export const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
-export const baseName = (path) => path.split("/").at(-1) || path || "Photo";
+export const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
+
+/** Of a frame of a video, clip.mp4#t=72.5, with its time. */
+export function baseName(path) {
+  const name = path.split("/").at(-1) || path || "Photo", [, video, seconds] = name.match(/^(.+\.\w+)#t=([\d.]+)$/) ?? [];
+  return video ? `${video} · ${clock(Number(seconds))}` : name;
+}
+
 export const find = (id) => document.getElementById(id);
 
 /** Texts become text nodes, never HTML. */
