@@ -46,7 +46,7 @@ TORCH = ("lab.nets", "lab.training", "lab.export", "models.torch_runtime", "mode
 WITH_TORCH = (
     "models.loading",
     *(*TORCH, "lab.baselines", "cli.train", "cli.export", "cli.predict", "cli.baseline"),
-    *("cli.evaluate.model", "cli.data.inputs", "cli.options"),
+    *("cli.evaluate.model", "cli.data.inputs", "cli.options", "cli.teach"),
 )
 # Third-party package -> the rooms and modules that may import it.
 LIBRARIES = {

@@ -231,7 +231,7 @@ def remember(taught: Taught, seen: Sequence[_Seen]) -> list[Lesson]:
 def _look_at(model: Learner, wanted: ToTeach) -> _Seen:
     box, name = wanted.box_xyxy, path_of(wanted.photo)
     look = model.look(wanted.photo, boxes=None if box is None else [box])
-    row = 0 if look.given else _main_region(model, look, name)
+    row = 0 if look.given else main_region(model, look, name)
     region = look.regions.take(np.array([row]))
     code = with_codes(model.runtime, look, region).codes[0]
     x0, y0, x1, y1 = (round(side, 2) for side in look.boxes_xyxy[row].tolist())
@@ -244,7 +244,7 @@ def _fingerprint(code: Floats) -> str:
     return f"photo {hashlib.sha256(code.tobytes()).hexdigest()[:12]}"
 
 
-def _main_region(model: Learner, look: Look, name: str) -> int:
+def main_region(model: Learner, look: Look, name: str) -> int:
     """Which of the detected regions the photo is of: a likely and large one."""
     regions = model.regions(look)
     if not regions:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from regiontalk.cli.main import run
+from regiontalk.cli.teach import write_changes
+from regiontalk.lab.training.many_examples import Change
 from regiontalk.models.word_book import read_word_book
 from taught_things import a_book, things
 
@@ -185,3 +187,39 @@ def test_what_cannot_be_done_is_told_in_a_line(
     err = capsys.readouterr().err
     assert said in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "said"),
+    [
+        (("--train",), 2, "needs -o"),
+        (("--train", "-o", "data"), 2, "already exists"),
+        (("Rex", "chelsea.jpg", "--train", "-o", "new"), 2, "--train takes no word"),
+        (("--train", "-o", "new"), 2, "no taught words yet"),
+        (("--train", "-o", "new", "--from", "missing"), 4, "no such folder"),
+        (("--train", "-o", "new", "--from", "few"), 4, "1 examples can be used"),
+        (("Rex", "chelsea.jpg", "-o", "new"), 2, "for --train"),
+    ],
+)
+def test_training_says_what_it_needs(
+    teach: Teach,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    given: tuple[str, ...],
+    code: int,
+    said: str,
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "few" / "cat").mkdir(parents=True)
+    shutil.copy("chelsea.jpg", tmp_path / "few" / "cat")
+    assert teach(*given) == code
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_page_shows_the_captions_before_and_after(tmp_path: Path) -> None:
+    photo = PHOTOS / "coffee.jpg"
+    box = (143.0, 20.0, 352.0, 255.0)
+    change = Change(photo, "coffee.jpg", box, "an espresso", "a cup", "an espresso")
+    write_changes(tmp_path / "page.html", [change])
+    assert "an espresso (before: a cup)" in (tmp_path / "page.html").read_text()

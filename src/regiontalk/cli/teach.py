@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +27,9 @@ from regiontalk.cli.options import (
 from regiontalk.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    from regiontalk.lab.training.many_examples import Change
     from regiontalk.model import Model
+    from regiontalk.models.word_book import WordBook
     from regiontalk.results import Lesson, WordReport
     from regiontalk.teaching import ToTeach
 
@@ -54,6 +57,7 @@ def command() -> None:
     regiontalk teach croissant a.jpg --box "40,60,300,280"
     regiontalk teach --from FOLDER     sub-folders with photos; their names are the words
     regiontalk teach --from DATA       a data set, or corrections: its boxes with phrases
+    regiontalk teach --train -o model  a model whose captions have learned the words
 
     One photo is enough to start; three to ten are better. `caption`, `find`, `search` and `serve`
     use the words at once, also in photos that were indexed before. They are kept in a word book:
@@ -73,6 +77,14 @@ def command() -> None:
     help="Teach many words: a folder with a sub-folder of photos for each word, or a data set.",
 )
 @click.option("--not", "is_not", is_flag=True, help="The photos show what the word does not mean.")
+@click.option(
+    "--train",
+    "trains",
+    is_flag=True,
+    help="Train the captions of a new model, of --from or of all taught words. For many examples.",
+)
+@click.option("-o", "--output", type=PLACE, help="With --train: the new model's folder.")
+@click.option("--page", type=FILE, help="With --train: a page with the captions before and after.")
 @book_options
 @max_megapixels_option
 @json_option
@@ -83,16 +95,43 @@ def add(
     box: str | None,
     source: Path | None,
     is_not: bool,
+    trains: bool,
+    output: Path | None,
+    page: Path | None,
     model: Path | None,
     words_book: Book | None,
     max_megapixels: float,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Teach WORD with photos; the word `add` may be left out."""
+    """Teach WORD with photos; the word `add` may be left out.
+
+    --train writes a new model to the folder of -o, whose captions have learned the words: those of
+    --from, with phrases of any length, or all taught words whose photos are still there. It takes
+    minutes, needs 20 examples or more, and the extra `train`. If the new model would name other
+    things worse, nothing is written.
+    """
+    from regiontalk.models.folder import check_free
     from regiontalk.teaching import learn
 
-    wanted = _from_source(source, given, box) if source else _from_photos(given, box)
+    if trains:
+        if given or box is not None or is_not:
+            raise UsageError("--train takes no word, photo, box or --not", hint="--from FOLDER")
+        if output is None:
+            raise UsageError("--train needs -o, the folder of the new model", hint="-o my-model")
+        check_free(output)
+        wanted = (
+            _from_source(source, longest=None)
+            if source
+            else _from_book(_open(model, words_book).taught_to.book)
+        )
+        _train(wanted, model, max_megapixels, output, page, as_json, quiet)
+        return
+    if output is not None or page is not None:
+        raise UsageError("-o and --page are for --train")
+    if source and (given or box is not None):
+        raise UsageError("--from takes no word, photo or box")
+    wanted = _from_source(source) if source else _from_photos(given, box)
     wanted = [one._replace(is_it=not is_not) for one in wanted]
     loaded = load_model(model, "cpu", max_megapixels, words_book=words_book)
     watched = console.track(iter(wanted), "Learning", len(wanted), quiet or len(wanted) == 1)
@@ -130,15 +169,14 @@ def _from_photos(given: tuple[str, ...], box: str | None) -> list[ToTeach]:
     return [ToTeach(word, photos.paths[0], one) for one in read_boxes(box).of(photos.paths[0])]
 
 
-def _from_source(source: Path, given: tuple[str, ...], box: str | None) -> list[ToTeach]:
-    if given or box is not None:
-        raise UsageError("--from takes no word, photo or box")
+def _from_source(source: Path, longest: int | None = MAX_PHRASE_WORDS) -> list[ToTeach]:
+    """`longest`: leave out phrases of more words."""
     if not source.is_dir():
         raise InputError(f"{source}: {'not a folder' if source.exists() else 'no such folder'}")
     from regiontalk.lab.data.records import ANNOTATIONS
 
     if any((source / name).is_file() for name in ANNOTATIONS):
-        return _from_records(source)
+        return _from_records(source, longest)
     return _from_folder(source)
 
 
@@ -159,7 +197,20 @@ def _from_folder(source: Path) -> list[ToTeach]:
     return wanted
 
 
-def _from_records(source: Path) -> list[ToTeach]:
+def _from_book(book: WordBook) -> list[ToTeach]:
+    """The examples of the word book, whose photos may have gone."""
+    from regiontalk.teaching import ToTeach
+
+    wanted = []
+    for example in book.examples:
+        if example.is_it:
+            wanted.append(ToTeach(example.word, Path(example.photo), example.xyxy))
+    if not wanted:
+        raise UsageError("there are no taught words yet", hint="--from FOLDER")
+    return wanted
+
+
+def _from_records(source: Path, longest: int | None) -> list[ToTeach]:
     from regiontalk.images.limits import Limits
     from regiontalk.images.photo import Photo
     from regiontalk.lab.data.records import Dataset
@@ -173,7 +224,9 @@ def _from_records(source: Path) -> list[ToTeach]:
         stored = source / record.image if record.shard is None else dataset.read_photo(record)
         for region in record.regions:
             word = without_article(region.phrase)
-            if not 1 <= len(word.split()) <= MAX_PHRASE_WORDS:
+            if longest is None:
+                word = region.phrase
+            elif not 1 <= len(word.split()) <= longest:
                 too_long += 1
                 continue
             width, height = Photo.of(stored, Limits()).size
@@ -182,11 +235,68 @@ def _from_records(source: Path) -> list[ToTeach]:
             wanted.append(ToTeach(word, stored, box))
     if too_long:
         console.message(
-            f"left out {console.count(too_long, 'phrase')} of more than {MAX_PHRASE_WORDS} words"
+            f"left out {console.count(too_long, 'phrase')} of more than {longest} words"
         )
     if not wanted:
         raise InputError(f"{source}: no region with a short phrase", hint='for example "a mug"')
     return wanted
+
+
+def _train(
+    wanted: Sequence[ToTeach],
+    place: Path | None,
+    max_megapixels: float,
+    output: Path,
+    page: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Trains a new model on the examples, and tells what changed."""
+    console.need("train", "teach --train", "torch", "safetensors", "onnx", "onnxscript")
+    from regiontalk.cli.train import ProgressWatcher
+    from regiontalk.lab.training.many_examples import look_at, train
+    from regiontalk.models.loading import place_of
+
+    loaded = load_model(place, "cpu", max_megapixels)
+    seen = look_at(
+        loaded, wanted, lambda photos, count: console.track(photos, "Looking", count, quiet)
+    )
+    for line in seen.skipped:
+        console.message(f"regiontalk: skipped {line}")
+    watcher = ProgressWatcher(quiet)
+    with watcher.bar:
+        report = train(seen, place_of(place), output, watcher)
+    if page is not None:
+        write_changes(page, report.changes)
+    if as_json:
+        console.print_json(report.to_dict())
+        return
+    for name, before, after in (
+        ("examples", report.right_before, report.right_after),
+        ("known regions", report.old_before, report.old_after),
+    ):
+        console.print_line(name, f"{before:.1f} % right", f"{after:.1f} % right")
+    console.message(f"{output}: learned {console.count(report.examples, 'example')}", quiet)
+
+
+def write_changes(page: Path, changes: Sequence[Change]) -> None:
+    """A page with the examples and their captions, before and after."""
+    from regiontalk.images.photo import Photo
+    from regiontalk.results import ImageRegions, Region, Shown
+    from regiontalk.show.page import writing_page
+
+    by_photo: dict[str, list[Change]] = {}
+    for change in changes:
+        by_photo.setdefault(change.name, []).append(change)
+    every = Shown(threshold=0.0, top=None, confidence=0.0, sure_score=0.0)
+    with writing_page(page) as put:
+        for name, of_photo in by_photo.items():
+            photo = Photo(of_photo[0].photo)
+            regions = [
+                Region(change.xyxy, 1.0, f"{change.after} (before: {change.before})")
+                for change in of_photo
+            ]
+            put(ImageRegions(name, *photo.size, "", tuple(regions), every, photo=photo))
 
 
 def _learned(lesson: Lesson) -> tuple[str, str]:
@@ -353,7 +463,7 @@ def merge(
     *, files: tuple[Path, ...], model: Path | None, words_book: Book | None, quiet: bool
 ) -> None:
     """Add the words of other word books."""
-    from regiontalk.models.word_book import WordBook, read_word_book
+    from regiontalk.models.word_book import read_word_book
 
     taught = _open(model, words_book).taught_to
     others = [read_word_book(file) for file in files]

@@ -1,17 +1,20 @@
 """What taught words are compared with: regions of everyday photos, and the axes along which regions
-differ. Stored as `background.npz` in a model folder, 8 bits a number.
+differ; and named regions, which a caption model that is trained on new words must not forget.
+Stored as `background.npz` in a model folder, 8 bits a number.
 
 Region codes vary much along some directions and little along others, which tell as much. Axes that
 even this out (whitening, by the principal components of many codes) make a few examples of a word
 tell more. There are two sets: for region codes, and for the vectors of the alignment head, which an
 index stores. `lab.fitting.background` makes them. They are no photos: nothing can be seen in them.
 
-Shapes: D the size of a code or vector, k axes, N regions, B any number of regions.
+Shapes: D the size of a code or vector, k axes, N regions, B any number of regions, E the language
+model's region input.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,6 +41,24 @@ _ARRAYS = {
 }
 
 
+NAMED = "named"
+_NAMED_ARRAYS = {
+    "inputs": (np.int8, 2),
+    "inputs_scales": (np.float32, 1),
+    "names": (np.uint8, 1),
+}
+
+
+@dataclass(frozen=True)
+class NamedRegions:
+    """Regions of which people said what they show."""
+
+    inputs: Floats = field(repr=False)
+    """(N, E) what the language model reads of them."""
+    names: tuple[str, ...] = field(repr=False)
+    """(N,)"""
+
+
 @dataclass(frozen=True)
 class Space:
     """Regions as places on a sphere, where those that look alike are close."""
@@ -56,15 +77,19 @@ class Space:
 
 @dataclass(frozen=True)
 class Background:
-    """The space of a model's region codes, and that of its vectors if it has an alignment head."""
+    """The space of a model's region codes, that of its vectors if it has an alignment head, and
+    named regions."""
 
     codes: Space
     vectors: Space | None = None
+    named: NamedRegions | None = None
 
     def to_bytes(self) -> bytes:
         arrays = _stored(CODES, self.codes)
         if self.vectors is not None:
             arrays |= _stored(VECTORS, self.vectors)
+        if self.named is not None:
+            arrays |= _stored_names(self.named)
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
         return buffer.getvalue()
@@ -88,6 +113,15 @@ def _stored(name: str, space: Space) -> dict[str, NDArray[Any]]:
     }
 
 
+def _stored_names(named: NamedRegions) -> dict[str, NDArray[Any]]:
+    scales = _scales(named.inputs)
+    return {
+        f"{NAMED}_inputs": np.rint(named.inputs / scales).astype(np.int8),
+        f"{NAMED}_inputs_scales": scales,
+        f"{NAMED}_names": np.frombuffer(json.dumps(named.names).encode(), dtype=np.uint8),
+    }
+
+
 def _scales(rows: Floats) -> Floats:
     """(k,) the step of each column."""
     smallest = np.finfo(np.float32).tiny
@@ -101,11 +135,15 @@ def read_background(data: bytes, place: str) -> Background:
     arrays = _read_arrays(data, place)
     names = [name for name in (CODES, VECTORS) if f"{name}_mean" in arrays]
     expected = {f"{name}_{part}": kind for name in names for part, kind in _ARRAYS.items()}
+    has_names = f"{NAMED}_names" in arrays
+    if has_names:
+        expected |= {f"{NAMED}_{part}": kind for part, kind in _NAMED_ARRAYS.items()}
     kinds = {name: (array.dtype.type, array.ndim) for name, array in arrays.items()}
     if kinds != expected or CODES not in names:
         raise ModelError(f"{place}: not the background of a model")
     codes = _read_space(arrays, CODES, place)
-    return Background(codes, _read_space(arrays, VECTORS, place) if VECTORS in names else None)
+    vectors = _read_space(arrays, VECTORS, place) if VECTORS in names else None
+    return Background(codes, vectors, _read_named(arrays, place) if has_names else None)
 
 
 def _read_space(arrays: dict[str, NDArray[Any]], name: str, place: str) -> Space:
@@ -118,6 +156,20 @@ def _read_space(arrays: dict[str, NDArray[Any]], name: str, place: str) -> Space
         raise ModelError(f"{place}: a number is not finite")
     restored: Floats = places.astype(np.float32) * places_scales
     return Space(mean, axes.astype(np.float32) * axes_scales, to_length_1(restored))
+
+
+def _read_named(arrays: dict[str, NDArray[Any]], place: str) -> NamedRegions:
+    inputs, scales, stored_names = (arrays[f"{NAMED}_{part}"] for part in _NAMED_ARRAYS)
+    try:
+        names = json.loads(stored_names.tobytes())
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{place}: its list of names cannot be read") from error
+    is_list = type(names) is list and all(type(name) is str and name for name in names)
+    if not is_list or len(names) != len(inputs) or inputs.shape[1:] != scales.shape:
+        raise ModelError(f"{place}: named regions and their names do not belong together")
+    if not MIN_REGIONS <= len(names) <= MAX_REGIONS or not np.isfinite(scales).all():
+        raise ModelError(f"{place}: not the named regions of a model")
+    return NamedRegions(inputs.astype(np.float32) * scales, tuple(names))
 
 
 def _read_arrays(data: bytes, place: str) -> dict[str, NDArray[Any]]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from regiontalk.errors import DataError
 from regiontalk.lab.fitting import background
 from regiontalk.lab.fitting.background import SeenRegions, fit
-from regiontalk.models.background import read_background
+from regiontalk.models.background import NamedRegions, read_background
 
 
 def seen(photos: int, size: int = 12, has_head: bool = True) -> list[SeenRegions]:
@@ -45,6 +47,20 @@ def test_only_so_many_regions_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "MAX_KEPT", 30)
     made, _ = fit(seen(5))
     assert len(made.codes.places) == 30
+
+
+def test_named_regions_are_drawn_from_all_photos(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "MAX_NAMED", 30)
+    photos = [
+        replace(one, named=NamedRegions(np.full((10, 6), number, np.float32), (str(number),) * 10))
+        for number, one in enumerate(seen(5))
+    ]
+    named = fit(photos)[0].named
+    assert named is not None
+    assert len(named.names) == 30
+    assert set(named.names) == set("01234")
+    assert [float(name) for name in named.names] == named.inputs[:, 0].tolist()
+    assert fit(seen(5))[0].named is None
 
 
 def test_too_few_regions_are_refused() -> None:

@@ -1,13 +1,15 @@
 """Makes what taught words are compared with (`models.background`): the axes of a space of regions,
-and the places of everyday regions in it.
+and the places of everyday regions in it; and named regions, on which `regiontalk teach --train` checks
+that a model forgets nothing.
 
-Shapes: D the size of a code or vector, k axes, M codes, N regions that are kept.
+Shapes: D the size of a code or vector, k axes, M codes, N regions that are kept, E the language
+model's region input.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,16 @@ from regiontalk.errors import DataError
 from regiontalk.inference.alignment import HEAD, region_vectors
 from regiontalk.lab.data.dataset_model import DatasetModel
 from regiontalk.lab.data.records import Record
+from regiontalk.lab.evaluation.matching import boxes_of
+from regiontalk.lab.fitting.names import MAX_BOXES
 from regiontalk.model import Model
-from regiontalk.models.background import MIN_REGIONS, Background, Space, to_length_1
+from regiontalk.models.background import (
+    MIN_REGIONS,
+    Background,
+    NamedRegions,
+    Space,
+    to_length_1,
+)
 from regiontalk.models.runtime import Floats
 
 AXES = 384
@@ -26,6 +36,7 @@ SHRINKAGE = 0.5
 varies count less."""
 MAX_KEPT = 2400  # regions
 REGIONS_OF_PHOTO = 20  # at most: the whole photo and its best regions
+MAX_NAMED = 2000  # regions
 
 
 @dataclass(frozen=True)
@@ -36,11 +47,23 @@ class SeenRegions:
     """(R, D)"""
     vectors: Floats | None
     """(R, h); None without an alignment head."""
+    named: NamedRegions | None = None
+    """Regions of the photo whose names are known."""
 
 
 def look_at_regions(asked: DatasetModel, record: Record) -> SeenRegions:
     codes = asked.model.codes(asked.look(record)).codes
-    return of_codes(asked.model, codes)
+    return replace(of_codes(asked.model, codes), named=_look_at_named(asked, record))
+
+
+def _look_at_named(asked: DatasetModel, record: Record) -> NamedRegions | None:
+    """By their phrases, or the everyday words of their names."""
+    regions = [region for region in record.regions if region.phrase][:MAX_BOXES]
+    if not regions:
+        return None
+    looked_at = asked.coded_boxes(record, boxes_of(regions))
+    names = tuple((region.coarse or region.phrase).lower() for region in regions)
+    return NamedRegions(looked_at.state[2][1:], names)
 
 
 def of_codes(model: Model, codes: Floats) -> SeenRegions:
@@ -63,7 +86,18 @@ def fit(photos: Sequence[SeenRegions], seed: int = 0) -> tuple[Background, dict[
         rows = np.concatenate([photo.vectors for photo in photos if photo.vectors is not None])
         vectors = _fit_space(rows.astype(np.float32), kept)
     report = {"photos": len(photos), "regions": len(codes), "kept": len(kept)}
-    return Background(_fit_space(codes, kept), vectors), report
+    named = choose_named([photo.named for photo in photos if photo.named is not None], seed)
+    return Background(_fit_space(codes, kept), vectors, named), report
+
+
+def choose_named(photos: Sequence[NamedRegions], seed: int = 0) -> NamedRegions | None:
+    """So many of the named regions of photos, drawn at random; None if they are too few."""
+    names = [name for photo in photos for name in photo.names]
+    if len(names) < MIN_REGIONS:
+        return None
+    inputs = np.concatenate([photo.inputs for photo in photos]).astype(np.float32)
+    chosen = np.random.default_rng(seed).permutation(len(names))[:MAX_NAMED]
+    return NamedRegions(inputs[chosen], tuple(names[row] for row in chosen.tolist()))
 
 
 def _fit_space(codes: Floats, kept: np.ndarray[Any, Any]) -> Space:
