@@ -24,7 +24,7 @@ from regiontalk.cli.options import (
     with_options,
     words_book_option,
 )
-from regiontalk.errors import InputError, UsageError
+from regiontalk.errors import InputError, UsageError, need
 
 if TYPE_CHECKING:
     from regiontalk.lab.training.many_examples import Change
@@ -252,10 +252,10 @@ def _train(
     quiet: bool,
 ) -> None:
     """Trains a new model on the examples, and tells what changed."""
-    console.need("train", "teach --train", "torch", "safetensors", "onnx", "onnxscript")
+    need("train", "teach --train", "torch", "safetensors", "onnx", "onnxscript")
     from regiontalk.cli.train import ProgressWatcher
     from regiontalk.lab.training.many_examples import look_at, train
-    from regiontalk.models.loading import place_of
+    from regiontalk.models.packaged import place_of
 
     loaded = load_model(place, "cpu", max_megapixels)
     seen = look_at(

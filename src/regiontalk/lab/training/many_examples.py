@@ -42,7 +42,7 @@ from regiontalk.lab.training.recipe.shared import OptimizerConfig, ScheduleConfi
 from regiontalk.language.vocabulary import CLEANING
 from regiontalk.model import Model
 from regiontalk.models.background import NamedRegions, read_background
-from regiontalk.models.folder import BACKGROUND, ModelFolder, check_free, read_model_folder
+from regiontalk.models.folder import BACKGROUND, check_free, read_model_folder
 from regiontalk.models.runtime import Floats
 from regiontalk.results import BoxXYXY
 from regiontalk.teaching import NO_BACKGROUND, ToTeach, main_region, path_of
@@ -67,7 +67,6 @@ OPTIMIZER = OptimizerConfig(kind="adamw", rate=3e-4, weight_decay=0.02)
 SCHEDULE = ScheduleConfig(warmup=10, decay="cosine", clip_norm=5.0, ema=0.98)
 SHARE = 0.2
 """Of a batch, the share of the examples."""
-STYLE = "phrase"
 CPU = torch.device("cpu")
 
 
@@ -136,7 +135,8 @@ class Report:
 
 def look_at(model: Model, examples: Sequence[ToTeach], track: Track) -> Seen:
     """Looks at the photos of examples, at each once. Raises `InputError` for fewer than
-    `MIN_EXAMPLES` that can be used."""
+    `MIN_EXAMPLES` that can be used, and `ModelError` for a model that cannot be checked."""
+    _named_regions(model.runtime.background, model.runtime.info.name)
     clean = CLEANING[model.runtime.words.cleaning]
     by_photo: dict[str, list[ToTeach]] = {}
     seen, inputs, skipped = list[SeenExample](), list[Floats](), list[str]()
@@ -187,20 +187,23 @@ def train(seen: Seen, model: Path, out: Path, watcher: Watcher) -> Report:
     writes nothing, if old words got worse."""
     check_free(out)
     old = read_model_folder(model)
-    kept, check = _halves(_named_regions(old))
-    taught = _phrased(seen.inputs, [example.words for example in seen.examples], SHARE)
+    kept, check = _halves(_named_regions(old.background, old.info.name))
+    style = old.words.styles[0]
+    taught = _phrased(seen.inputs, [example.words for example in seen.examples], style, SHARE)
     recipe = LanguageRecipe(
         RUN, (taught.config,), str(model), smallest_count=1, optimizer=OPTIMIZER, schedule=SCHEDULE
     )
     task = LanguageTask.of(recipe, [taught], {})
     inputs = np.concatenate([seen.others, kept.inputs])
     captions = [*seen.captions, *greedy_captions(task.old, task.words, kept.inputs, CPU)]
-    others = _phrased(inputs, [caption.split() for caption in captions], 1 - SHARE, keep=1.0)
+    others = _phrased(inputs, [text.split() for text in captions], style, 1 - SHARE, keep=1.0)
     recipe = replace(recipe, data=(taught.config, others.config))
     task = replace(task, recipe=recipe, sources=[taught, others])
     with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.absolute().parent) as folder:
         engine = Engine(task, Path(folder) / "run", CPU, watcher)
         engine.train()
+        if engine.step < RUN.steps:  # Ctrl-C ends a run after its step
+            raise KeyboardInterrupt
         net = engine.averaged_net()
         assert isinstance(net, LanguageModel)
         new_words = len(task.words.words) - len(old.words.words)
@@ -212,13 +215,14 @@ def train(seen: Seen, model: Path, out: Path, watcher: Watcher) -> Report:
     return report
 
 
-def _named_regions(model: ModelFolder) -> NamedRegions:
+def _named_regions(background: bytes | None, model: str) -> NamedRegions:
+    """Of a model's file; raises `ModelError` if it has none."""
     named = None
-    if model.background is not None:
-        named = read_background(model.background, f"{model.path}: {BACKGROUND}").named
+    if background is not None:
+        named = read_background(background, f"{model}: {BACKGROUND}").named
     if named is None:
         raise ModelError(
-            f"the model {model.info.name!r} has no named regions to check what it forgets",
+            f"the model {model!r} has no named regions to check what it forgets",
             hint=NO_BACKGROUND,
         )
     return named
@@ -233,12 +237,19 @@ def _halves(named: NamedRegions) -> tuple[NamedRegions, NamedRegions]:
 
 
 def _phrased(
-    inputs: Floats, phrases: Sequence[Sequence[str]], share: float, keep: float = 0.0
+    inputs: Floats,
+    phrases: Sequence[Sequence[str]],
+    style: str,
+    share: float,
+    keep: float = 0.0,
 ) -> PhrasedRegions:
-    """Region inputs (R, E) with a phrase each, for the style of captions. A phrase without words
-    says nothing to learn."""
+    """Region inputs (R, E) with a phrase each. A phrase without words says nothing to learn; names
+    are no examples for captions of a given length, but kept captions are."""
     rows = [row for row, words in enumerate(phrases) if words]
-    learned = [Phrase((0, 0, 1, 1), tuple(phrases[row]), STYLE, is_name=True) for row in rows]
+    learned = []
+    for row in rows:
+        is_name = not keep and len(phrases[row]) <= MAX_NAME_WORDS
+        learned.append(Phrase((0, 0, 1, 1), tuple(phrases[row]), style, is_name))
     config = LanguageDataConfig("examples", share=share, keep=keep, codes=("examples",))
     return PhrasedRegions(inputs.astype(np.float16), rows, learned, [1.0] * len(rows), config)
 
