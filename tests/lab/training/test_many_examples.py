@@ -143,6 +143,7 @@ def test_the_verb_trains_on_a_data_set_and_writes_what_changed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(many_examples, "MAX_LOSS", 100.0)
+    monkeypatch.setattr(many_examples, "MIN_EXAMPLES", 5)
     monkeypatch.setattr(many_examples, "RUN", replace(many_examples.RUN, steps=1))
     data, new, page = untrained_run / "data", tmp_path / "new", tmp_path / "changes.html"
     command = ["teach", "--train", "--from", data, "-o", new, "--page", page, "--json"]
