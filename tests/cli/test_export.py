@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from regiontalk.cli import console
+from regiontalk.cli import export
 from regiontalk.cli.main import run
 from regiontalk.errors import MissingExtra
 from regiontalk.lab.export import detector
@@ -73,7 +73,7 @@ def test_without_torch_the_extra_is_named(
     def missing(extra: str, purpose: str, *_: str) -> None:
         raise MissingExtra(purpose, extra=extra)
 
-    monkeypatch.setattr(console, "need", missing)
+    monkeypatch.setattr(export, "need", missing)
     assert run(["export", "run", "out"]) == 7
 
 
