@@ -127,6 +127,17 @@ def test_it_ends_at_once_and_takes_its_processes_with_it(
         assert "Traceback" not in server.said
 
 
+def test_it_ends_quietly_while_its_model_is_loaded(tiny_model: Path) -> None:
+    with serving("--model", tiny_model, "--workers", "1") as server:
+        (worker,) = wait_for_children(server)
+        os.kill(worker, signal.SIGSTOP)  # as if it took long to start
+        assert server.get("/api/health").json["status"] == "starting"
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(timeout=60) == 0
+        server.stop()
+        assert "Traceback" not in server.said
+
+
 def test_what_arrived_before_the_end_is_answered() -> None:
     """Also a connection that was not yet accepted, and a request on an open one that was not yet
     read."""

@@ -113,9 +113,11 @@ class Workers:
         self.tasks += 1
         work = asyncio.get_running_loop().run_in_executor(self._threads, worker.ask, task, inputs)
 
-        def set_free(_: object) -> None:  # also if the client has disconnected
+        def set_free(work: asyncio.Future[Any]) -> None:  # also if the client has disconnected
             self._free.put_nowait(worker)
             done()
+            if not work.cancelled():
+                work.exception()  # or asyncio prints that nobody asked for it
 
         work.add_done_callback(set_free)
         return await asyncio.shield(work)
