@@ -217,8 +217,7 @@ class Model:
     @property
     def likely(self) -> float:
         """The confidence from which captions are shown by default; chosen on dev photos."""
-        fitted = self.runtime.info.prediction.confidence
-        return 0.0 if fitted is None else fitted.likely
+        return self.runtime.info.prediction.likely
 
     def shown(
         self,

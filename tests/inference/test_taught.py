@@ -10,7 +10,6 @@ from regiontalk.inference.taught import (
     TaughtWords,
     Weights,
     are_parts,
-    as_caption,
     say_taught,
     without_parts,
 )
@@ -112,20 +111,3 @@ def test_parts_and_surroundings_keep_their_captions() -> None:
 
 def test_no_regions_are_no_problem() -> None:
     assert say_taught([], np.zeros((0, 1)), ["mug"]) == []
-
-
-@pytest.mark.parametrize(
-    ("word", "caption"),
-    [
-        ("croissant", "a croissant"),
-        ("accordion", "an accordion"),
-        ("glasses", "glasses"),
-        ("Rex", "Rex"),
-        ("our mug", "our mug"),
-        ("the cellar", "the cellar"),
-        ("犬", "犬"),
-        ("<b>x</b>", "<b>x</b>"),
-    ],
-)
-def test_names_and_other_scripts_have_no_article(word: str, caption: str) -> None:
-    assert as_caption(word) == caption

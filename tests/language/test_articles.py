@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from regiontalk.language.articles import indefinite_article, with_article
+from regiontalk.language.articles import as_caption, indefinite_article, with_article
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,22 @@ def test_bare_names_get_the_article_that_people_write(name: str, phrase: str) ->
 def test_the_sound_decides() -> None:
     words = ("cat", "umbrella", "unicorn", "uninvited guest", "hourglass", "one")
     assert [indefinite_article(word) for word in words] == ["a", "an", "a", "an", "an", "a"]
+
+
+@pytest.mark.parametrize(
+    ("word", "caption"),
+    [
+        ("croissant", "a croissant"),
+        ("accordion", "an accordion"),
+        ("glasses", "glasses"),
+        ("grass", "grass"),
+        ("palm tree", "a palm tree"),
+        ("Rex", "Rex"),
+        ("our mug", "our mug"),
+        ("the cellar", "the cellar"),
+        ("犬", "犬"),
+        ("<b>x</b>", "<b>x</b>"),
+    ],
+)
+def test_names_and_other_scripts_have_no_article(word: str, caption: str) -> None:
+    assert as_caption(word) == caption

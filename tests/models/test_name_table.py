@@ -73,3 +73,22 @@ def text(value: str) -> Any:
 def test_anything_else_is_refused(data: bytes) -> None:
     with pytest.raises(ModelError, match=r"names\.npz"):
         read_name_table(data, "names.npz")
+
+
+def test_names_that_mean_what_a_caption_says() -> None:
+    names = ("schipperke", "pug", "pagoda", "hot dog", "kite (bird)", "shirt", "person")
+    everyday = ("dog", "dog", "building", "hot dog", "bird", "shirt", "person")
+    table = NameTable("detector", names, everyday, np.eye(7, dtype=np.float32), np.zeros(7))
+    meant = {
+        "a small puppy": {"schipperke", "pug"},
+        "two black dogs": {"schipperke", "pug"},
+        "a pug on a sofa": {"pug", "schipperke"},
+        "a hot dog on a plate": {"hot dog"},
+        "a kite": {"kite (bird)"},
+        "men in red shirts": {"person"},
+        "a red shirt": {"shirt"},
+        "a ramp": set(),
+        "": set(),
+    }
+    for text, expected in meant.items():
+        assert {names[row] for row in table.meant_by(text)} == expected, text

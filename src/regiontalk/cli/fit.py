@@ -19,7 +19,15 @@ from regiontalk.cli.options import FILE, MODEL, PLACE, json_option, quiet_option
 from regiontalk.errors import DataError
 from regiontalk.io.files import replacing
 from regiontalk.lab.data.records import open_split
-from regiontalk.lab.fitting import FIGURES, OF_WORDS, ON_ALL_DATA, ON_REQUEST, PARTS, TRIED
+from regiontalk.lab.fitting import (
+    FIGURES,
+    OF_NAMES,
+    OF_WORDS,
+    ON_ALL_DATA,
+    ON_REQUEST,
+    PARTS,
+    TRIED,
+)
 from regiontalk.lab.runs import recording
 from regiontalk.models.folder import (
     ModelFolder,
@@ -74,8 +82,8 @@ def command(
 ) -> None:
     """Fit the settings of MODEL, a model folder, to dev photos of DATA that it was not trained on.
 
-    Nine parts can be fitted, in this order; confidence, search, names and background on all DATA,
-    the others on the first:
+    Ten parts can be fitted, in this order; confidence, agreement, search, names and background on
+    all DATA, the others on the first:
 
     \b
     settings     score rule, NMS, number of proposals and caption weight with the best dense mAP
@@ -84,6 +92,8 @@ def command(
                  one by an IoU of at least 0.5
     confidence   how likely a caption names its region correctly, from which confidence on
                  captions are shown, and when a shorter or longer caption is used
+    agreement    how likely a caption is right where a name says the same or something else, and
+                 when a region is called by its name instead; for models with names
     find         how likely a region shows a phrase, and below which probability
                  `regiontalk find` reports it as absent
     alignment    the weights of `regiontalk align`: region scores, likelihoods, neighbouring words
@@ -95,7 +105,7 @@ def command(
                  request alone (--only background --split train)
 
     Alignment and search are for models that align words with regions. The printed figures of
-    ranking, calibration, confidence and alignment are cross-validated, those of names are of
+    ranking, calibration, confidence, agreement and alignment are cross-validated, those of names are of
     held-out photos. Those of settings and find are of the photos that were fitted on, and so is how
     often search has a right photo first.
 
@@ -104,10 +114,8 @@ def command(
     `regiontalk evaluate dense`, with METEOR."""
     from regiontalk.lab.fitting.fitter import Fitter
 
-    parts = tuple(part for part in PARTS if part in only or (not only and part not in ON_REQUEST))
     folder = read_model_folder(model)
-    if not only and "words" not in folder.heads:
-        parts = tuple(part for part in parts if part not in OF_WORDS)
+    parts = tuple(part for part in PARTS if part in (only or _possible_parts(folder)))
     if output is not None:
         check_free(output)
     if diagram is not None and "calibration" not in parts:
@@ -148,6 +156,16 @@ def command(
         title = f"{report['model']}, {looked_at} {split} photos"
         for name, columns, rows in _tables(report):
             console.print_table(f"{name}: {title}", columns, rows)
+
+
+def _possible_parts(folder: ModelFolder) -> set[str]:
+    """What is fitted by default: all that the model has and that needs dev photos alone."""
+    parts = {*PARTS} - {*ON_REQUEST}
+    if "words" not in folder.heads:
+        parts -= {*OF_WORDS}
+    if folder.names is None:
+        parts -= {*OF_NAMES}
+    return parts
 
 
 def _scorer(parts: tuple[str, ...], quiet: bool) -> AbstractContextManager[Any]:
@@ -224,6 +242,28 @@ def _tables(report: dict[str, Any]) -> Iterator[Table]:
             "of them right",
         ]
         yield "confidence, cross-validated", columns, rows
+    if "agreement" in report:
+        own = report["agreement"]
+        rows = [
+            [
+                Path(name).name,
+                one["captions"],
+                _share(one["captions_right"]),
+                _share(one["all_right"]),
+                *_reliability(one),
+            ]
+            for name, one in own["data"].items()
+        ]
+        columns = [
+            "",
+            "captions",
+            "right",
+            "with names",
+            "expected error",
+            f"per photo ≥ {own['threshold']:g}",
+            "of them right",
+        ]
+        yield "captions and names, cross-validated", columns, rows
     if "find" in report:
         own = report["find"]
         rows = [

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from regiontalk.inference import confidence, decoding
 from regiontalk.inference.calibration import Scores
 from regiontalk.inference.decoding import Caption
+from regiontalk.inference.rank import texts
 from regiontalk.inference.regions import ROWS_AT_ONCE, RegionTable, Rows
 from regiontalk.language.head_nouns import head_place
 from regiontalk.language.vocabulary import END, Vocabulary
@@ -287,14 +288,15 @@ def to_regions(table: RegionTable, words: Vocabulary) -> list[Region]:
     """The captioned regions as results."""
     boxes = table.boxes_xyxy.tolist()
     regions = []
+    spoken = texts(table, words)
     for row, caption in enumerate(table.captions):
         x0, y0, x1, y1 = boxes[row]
         name = table.names[row] if table.names else None
         region = Region(
             xyxy=(x0, y0, x1, y1),
             score=float(table.scores[row]),
-            caption=words.decode(caption.tokens),
-            logprob=caption.logprob,
+            caption=spoken[row],
+            logprob=None if table.called and table.called[row] else caption.logprob,
             confidence=None if table.confidences is None else float(table.confidences[row]),
             name=None if name is None else name.name,
             name_confidence=None if name is None else name.probability,

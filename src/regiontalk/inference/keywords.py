@@ -8,17 +8,15 @@ and what the caption says in 9.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from regiontalk.language.head_nouns import head_noun, kinds_of
-from regiontalk.language.object_names import object_names
+from regiontalk.language.object_names import object_names, plain_name
 from regiontalk.models.name_table import NameTable
 from regiontalk.results import Region, Shown, Tag, reaches
 
 MIN_NAME_PROB = 0.8
-_EXPLANATION = re.compile(r" \(.*\)$")  # of "kite (bird)"
 
 
 def choose_tags(
@@ -57,7 +55,7 @@ def _tags_of(region: Region, everyday: str | None) -> Iterator[Tag]:
     if noun and (are_same or not noun_classes or not name_classes):
         yield Tag(noun, kinds_of(noun))
     if region.name != everyday or not are_same:  # "a man" is not called "a person", too
-        word = _EXPLANATION.sub("", region.name)
+        word = plain_name(region.name)
         kinds = (*kinds_of(everyday), everyday)
         yield Tag(word, tuple(kind for kind in kinds if kind != word))
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk.errors import ModelError
+from regiontalk.inference.agreement import agree, drop_same
 from regiontalk.inference.calibration import Scores, calibrated
 from regiontalk.inference.captions import choose_captions, with_captions
 from regiontalk.inference.detect import (
@@ -69,14 +70,14 @@ def caption(
     threshold: float = 0.0,
     max_words: int | None = None,
 ) -> RegionTable:
-    """Caption, rank, calibrate, drop repeats, choose the length, name. See `Model.regions`."""
+    """Caption, rank, calibrate, drop repeats, choose the length, name, agree. See `Model.regions`."""
     settings = runtime.info.prediction
     regions = look.regions
     if look.given:  # raw scores: ranking and calibration are fitted for detected regions
         regions = with_captions(runtime, regions, beam)
         scores = weigh_captions(regions.scores, regions.captions, settings)
         regions = choose_captions(runtime, replace(regions, scores=scores), max_words, beam)
-        return with_names(runtime, look, regions)
+        return agree(runtime, with_names(runtime, look, regions), max_words)
     if settings.ranking is None:  # then captions can only lower a score
         scores = calibrated(regions.scores, settings.calibration)
         regions = regions.take(_reaching(scores, threshold))
@@ -86,8 +87,9 @@ def caption(
     regions = replace(regions.take(rows), scores=scores)
     regions = regions.take(_reaching(scores, threshold))
     regions = choose_captions(runtime, regions, max_words, beam)
-    regions = with_names(runtime, look, regions)
-    return drop_repeats(regions, runtime.words)  # captions of other lengths may be equal again
+    regions = agree(runtime, with_names(runtime, look, regions), max_words)
+    regions = drop_repeats(regions, runtime.words)  # captions of other lengths may be equal again
+    return drop_same(regions, runtime.words)
 
 
 def _reaching(scores: Scores, threshold: float) -> Rows:

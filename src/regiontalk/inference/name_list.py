@@ -18,8 +18,9 @@ import numpy as np
 from regiontalk.errors import UsageError
 from regiontalk.inference.calibration import Scores
 from regiontalk.inference.naming import name_probabilities
-from regiontalk.inference.taught import SURE, TaughtWords, as_caption, words_to_say
+from regiontalk.inference.taught import SURE, TaughtWords, words_to_say
 from regiontalk.io.typed import shorten
+from regiontalk.language.articles import as_caption
 from regiontalk.language.head_nouns import head_noun
 from regiontalk.language.object_names import object_names
 from regiontalk.language.synonyms import same_or_narrower

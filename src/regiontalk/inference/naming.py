@@ -29,8 +29,8 @@ def with_names(runtime: Runtime, look: Look, regions: RegionTable) -> RegionTabl
     """The regions with the name to say of each, if the model has names."""
     if runtime.names is None or not len(regions):
         return regions
-    codes = with_codes(runtime, look, regions).codes
-    probabilities = name_probabilities(codes, runtime.names)
+    regions = with_codes(runtime, look, regions)
+    probabilities = name_probabilities(regions.codes, runtime.names)
     return replace(regions, names=tuple(to_say(probabilities, runtime.names)))
 
 

@@ -22,13 +22,14 @@ from regiontalk import boxes as geometry
 from regiontalk.inference.calibration import Scores, calibrated, sigmoid
 from regiontalk.inference.decoding import Caption
 from regiontalk.inference.regions import RegionTable, Rows
+from regiontalk.language.articles import ARTICLES, as_caption
+from regiontalk.language.object_names import plain_name
 from regiontalk.language.vocabulary import Vocabulary
 from regiontalk.models.settings import RANKING_FEATURES, PredictionConfig, Ranking
 
 Floats = NDArray[np.float64]
 MIN_VOTE_IOU = 0.7  # above it, a refined proposal counts as the same region
 MIN_REPEAT_IOU = 0.3  # above it, two regions with the same words are the same thing
-ARTICLES = ("a", "an", "the")
 
 
 def rank(
@@ -63,8 +64,18 @@ def weigh_captions(
 
 def drop_repeats(regions: RegionTable, words: Vocabulary) -> RegionTable:
     """The captioned regions that are no repeats (see `without_repeats`)."""
+    return regions.take(without_repeats(regions.boxes_xyxy, texts(regions, words)))
+
+
+def texts(regions: RegionTable, words: Vocabulary) -> list[str]:
+    """What is said of each region: its caption, or its name."""
     captions = [words.decode(caption.tokens) for caption in regions.captions]
-    return regions.take(without_repeats(regions.boxes_xyxy, captions))
+    if not regions.called:
+        return captions
+    return [
+        as_caption(plain_name(name.name)) if is_called else caption
+        for caption, name, is_called in zip(captions, regions.names, regions.called, strict=True)
+    ]
 
 
 def without_repeats(boxes_xyxy: NDArray[np.floating], captions: Sequence[str]) -> Rows:

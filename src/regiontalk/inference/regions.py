@@ -98,6 +98,8 @@ class RegionTable:
     """(R,) how likely each caption is right; None if the model has no fit for it."""
     names: tuple[Name, ...] = ()
     """What the thing in each region is called; empty if the model has no names."""
+    called: tuple[bool, ...] = ()
+    """Whether each region is called by its name instead of its caption; empty: none is."""
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -121,6 +123,7 @@ class RegionTable:
             captions=tuple(self.captions[row] for row in rows.tolist() if self.captions),
             confidences=None if self.confidences is None else self.confidences[rows],
             names=tuple(self.names[row] for row in rows.tolist() if self.names),
+            called=tuple(self.called[row] for row in rows.tolist() if self.called),
         )
 
     def first(self, count: int) -> RegionTable:

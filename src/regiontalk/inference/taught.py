@@ -30,8 +30,7 @@ from numpy.typing import NDArray
 
 from regiontalk import boxes as geometry
 from regiontalk.inference.calibration import Scores, sigmoid
-from regiontalk.inference.rank import ARTICLES
-from regiontalk.language.articles import with_article
+from regiontalk.language.articles import as_caption
 from regiontalk.models.background import Space, to_length_1
 from regiontalk.models.runtime import Floats
 from regiontalk.models.word_book import WordBook
@@ -43,7 +42,6 @@ SURE = 0.5
 """A taught word is said from this probability on."""
 PART = 0.5
 """Of two regions, the share of the smaller one that lies in the other if one is a part of it."""
-POSSESSIVES = ("my", "our", "your", "his", "her", "its", "their")
 WEAK_EXAMPLES = 3
 """A word with fewer examples is weak."""
 WEAK_SHARE = 0.5
@@ -231,11 +229,3 @@ def _called(region: Region, word: str, probability: float) -> Region:
         name_confidence=probability,
         taught=True,
     )
-
-
-def as_caption(word: str) -> str:
-    """The word as a caption: "a croissant". Names ("Rex"), "our mug" and words of other scripts
-    have no article."""
-    parts = word.split()
-    has_article = "a" <= word[0] <= "z" and parts[0] not in (*ARTICLES, *POSSESSIVES)
-    return " ".join(with_article(parts)) if has_article else word

@@ -13,6 +13,7 @@ from regiontalk.language.vocabulary import word_set
 
 MAX_NAME_WORDS = 4  # words of a name
 PERSONS = word_set("person people")
+_EXPLANATION = re.compile(r" \(.*\)$")
 IRREGULAR_PLURALS = {"children": "child", "mice": "mouse", "geese": "goose", "oxen": "ox"}
 
 
@@ -65,6 +66,11 @@ def object_names() -> ObjectNames:
     kinds = {name: kind for kind, names in table["kinds"].items() for name in names}
     other, family = (frozenset(table[part]["names"]) for part in ("other", "family"))
     return ObjectNames(classes, other, family, kinds)
+
+
+def plain_name(name: str) -> str:
+    """A name without its explanation: "kite" of "kite (bird)"."""
+    return _EXPLANATION.sub("", name)
 
 
 def word_forms(word: str) -> frozenset[str]:

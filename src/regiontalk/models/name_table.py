@@ -16,12 +16,16 @@ import io
 import json
 import zipfile
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk.errors import ModelError
+from regiontalk.language.head_nouns import head_words
+from regiontalk.language.object_names import object_names, plain_name, singulars
 
 Floats = NDArray[np.float32]
 
@@ -51,6 +55,33 @@ class NameTable:
     """W (N, D)"""
     biases: Floats = field(repr=False)
     """b (N,)"""
+
+    def meant_by(self, text: str) -> tuple[int, ...]:
+        """The rows of the names that mean what a caption or name says: "a small puppy" the names
+        that are dogs; none if no name does."""
+        words = head_words(text)
+        if not words:
+            return ()
+        names = object_names()
+        labels = self._rows_of_words
+        noun = names.name_of(words, labels)
+        keys = [*singulars(words[-1])] if noun is None else [noun]
+        keys += names.classes_of(words, labels)
+        return tuple(sorted({*chain.from_iterable(labels.get(key, ()) for key in keys)}))
+
+    @cached_property
+    def _rows_of_words(self) -> dict[str, list[int]]:
+        """Word -> the names that it is, is the everyday word of, or is the class of."""
+        rows: dict[str, list[int]] = {}
+        classes_of = object_names().classes_of
+        for row, (name, everyday) in enumerate(zip(self.names, self.coarse, strict=True)):
+            plain = plain_name(name)
+            words = {name, plain, everyday}
+            for word in (plain, everyday):
+                words.update(classes_of(word.split()))
+            for word in words:
+                rows.setdefault(word, []).append(row)
+        return rows
 
     def to_bytes(self) -> bytes:
         smallest = np.finfo(np.float32).tiny

@@ -119,6 +119,41 @@ class Confidence:
         check_range(0, 1, likely=self.likely, longer=self.longer)
 
 
+AGREEMENT_FEATURES = (
+    "caption_logit",  # of the caption's confidence
+    "name_logit",  # of the name's probability
+    "noun_logit",  # of the probability of all names that mean what the caption does; 0 if unknown
+    "noun_known",  # 1 if there are such names, else 0
+    "agrees",  # 1 if the name is one of them, else 0
+)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The fitted numbers of `inference.agreement`."""
+
+    caption: tuple[float, ...]
+    """w (F,)"""
+    caption_bias: float
+    name: tuple[float, ...]
+    """v (F,)"""
+    name_bias: float
+    likely: float
+    """Captions and names with a lower confidence are not shown by default; it replaces that of
+    `Confidence`."""
+
+    def __post_init__(self) -> None:
+        widths = {len(self.caption), len(self.name)}
+        if widths != {len(AGREEMENT_FEATURES)}:
+            raise UsageError(
+                "made for other features than this program's", hint="regiontalk fit fits a new one"
+            )
+        numbers = (*self.caption, self.caption_bias, *self.name, self.name_bias)
+        if not all(type(number) is float and math.isfinite(number) for number in numbers):
+            raise UsageError("a weight is not a finite number")
+        check_range(0, 1, likely=self.likely)
+
+
 @dataclass(frozen=True)
 class FindConfig:
     """How likely a region shows a phrase (see `inference.find`). `regiontalk fit` fits it. Without
@@ -179,6 +214,8 @@ class PredictionConfig:
     scored without it."""
     confidence: Confidence | None = None
     """How likely captions are right (see `inference.confidence`)."""
+    agreement: Agreement | None = None
+    """How likely captions and names are right, given each other (see `inference.agreement`)."""
     find: FindConfig | None = None
     """How likely regions show a given phrase."""
     find_indexed: FindConfig | None = None
@@ -196,6 +233,12 @@ class PredictionConfig:
             raise UsageError(
                 f"calibration is {list(self.calibration)}: a and b must not be negative"
             )
+
+    @property
+    def likely(self) -> float:
+        """The confidence from which captions are shown by default."""
+        fitted = self.agreement or self.confidence
+        return 0.0 if fitted is None else fitted.likely
 
 
 @dataclass(frozen=True)

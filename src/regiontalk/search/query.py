@@ -260,8 +260,7 @@ class Searcher:
     def _are_captioned(self, wanted: Sequence[Phrase], ids: Ids) -> NDArray[np.bool_]:
         """(P,) whether shown captions of the photos have the content words of each phrase."""
         phrases = [_meant_words(phrase) for phrase in wanted]
-        fitted = self.runtime.info.prediction.confidence
-        shown = Shown(confidence=0.0 if fitted is None else fitted.likely)
+        shown = Shown(confidence=self.runtime.info.prediction.likely)
         photos = self.store.read(ids.tolist())
         return np.array([_is_captioned(photo, shown, phrases) for photo in photos], dtype=bool)
 

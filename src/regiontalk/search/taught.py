@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from regiontalk.inference import find as finder
-from regiontalk.inference.taught import SURE, TaughtWords, as_caption, say_taught, without_parts
+from regiontalk.inference.taught import SURE, TaughtWords, say_taught, without_parts
+from regiontalk.language.articles import as_caption
 from regiontalk.results import Finding, Hit, Hits, Region, WordMatch
 from regiontalk.search.query import Parsed, parse
 from regiontalk.search.store import PhotoFile, Store, StoredPhoto, Where

@@ -2,16 +2,18 @@
 figures."""
 
 PARTS = (
-    *("settings", "ranking", "calibration", "confidence", "find", "alignment", "search"),
-    *("names", "background"),
+    *("settings", "ranking", "calibration", "confidence", "agreement"),
+    *("find", "alignment", "search", "names", "background"),
 )
 ON_REQUEST = ("names", "background")  # they need training photos, the others dev photos
 OF_WORDS = ("alignment", "search")  # parts for models that align words with regions
 ON_ALL_DATA = (
     "confidence",
+    "agreement",
     "search",
     "names",
     "background",
 )  # the other parts are fitted on the first data set
+OF_NAMES = ("agreement",)  # parts for models that have names
 TRIED = ("score", "final_nms", "proposals", "caption_weight")  # settings
 FIGURES = ("map", "map_strict", "detection_map")

@@ -187,7 +187,7 @@ def fit_and_check(
     for _ in range(ROUNDS):
         limits = replace(limits, longer=_longer(photos, sure, limits))
         said = [what_is_said(photos[part], sure[part], limits) for part in parts]
-        limits = replace(limits, likely=_likely(said))
+        limits = replace(limits, likely=likely_from(said))
         sure = _of_others(photos, limits)
     return fit(photos, limits), [sure[part] for part in parts]
 
@@ -200,7 +200,7 @@ def _of_others(photos: Sequence[JudgedCaptions], limits: Confidence) -> list[Sco
     ]
 
 
-def _likely(datasets: Sequence[tuple[Scores, Verdicts]]) -> float:
+def likely_from(datasets: Sequence[tuple[Scores, Verdicts]]) -> float:
     """The lowest cut that leaves `RIGHT_SHARE` of right captions on every data set, by what is said
     there: confidences and verdicts. If none does, the highest."""
 

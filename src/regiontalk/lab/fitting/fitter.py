@@ -23,8 +23,10 @@ from regiontalk.lab.evaluation.language import SentenceScorer
 from regiontalk.lab.evaluation.reliability import RIGHT_IOU, Judged, joined, judge, summary
 from regiontalk.lab.fitting import (
     FIGURES,
+    OF_NAMES,
     PARTS,
     TRIED,
+    agreement,
     alignment,
     background,
     calibration,
@@ -82,7 +84,8 @@ class Fitter:
         if "settings" in self.parts:
             self.settings = replace(self.settings, find=None, find_indexed=None)
         unfitted = {"ranking": None, "calibration": UNCHANGED, "confidence": None}
-        again = PARTS[PARTS.index(self.parts[0]) :]
+        unfitted |= {"agreement": None}
+        again = (*PARTS[PARTS.index(self.parts[0]) :], *(OF_NAMES if "names" in self.parts else ()))
         dropped = {name: value for name, value in unfitted.items() if name in again}
         self.settings = replace(self.settings, **dropped)  # type: ignore[arg-type]
 
@@ -149,6 +152,22 @@ class Fitter:
         self.settings = replace(self.settings, confidence=found)
         every = confidence.report(list(chain(*judged)), list(chain(*sure)), found)
         return {"longer": found.longer, "data": figures} | every
+
+    def _fit_agreement(self) -> Report:
+        info = self.model.runtime.info
+        self.model.runtime.info = replace(info, prediction=self.settings)
+        judged = [
+            self._each(one, agreement.judge_regions, f"Comparing names on {one.folder}")
+            for one in self.datasets
+        ]
+        fitted, said = agreement.fit_and_check(judged)
+        self.settings = replace(self.settings, agreement=fitted)
+        figures = {
+            str(dataset.folder): agreement.report(of_them, fitted)
+            | {"captions_right": agreement.caption_share(photos)}
+            for dataset, photos, of_them in zip(self.datasets, judged, said, strict=True)
+        }
+        return {"data": figures} | agreement.report(list(chain(*said)), fitted)
 
     def _fit_find(self) -> Report:
         dataset = self.datasets[0]

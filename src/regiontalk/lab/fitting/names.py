@@ -1,6 +1,9 @@
 """Fits the names that a model knows things by: softmax regression over region codes
 (`models.name_table`).
 
+Names are the phrases of named regions, and the head nouns of people's phrases: shirts, fields and
+hands have no object classes. Without these, a table would call them something else.
+
 Every photo is looked at as it is and, if it is larger, shrunk to `SMALL_SIDE` pixels, so that
 sharpness says nothing about a name. The temperature is chosen on photos that were held out of a
 first fit; a second one uses all photos.
@@ -11,6 +14,7 @@ step.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -21,13 +25,26 @@ from numpy.typing import NDArray
 
 from regiontalk.errors import DataError
 from regiontalk.lab.data.dataset_model import DatasetModel
-from regiontalk.lab.data.records import Record
+from regiontalk.lab.data.records import Record, TrueRegion
 from regiontalk.lab.evaluation.matching import boxes_of
+from regiontalk.language.head_nouns import head_noun
+from regiontalk.language.object_names import object_names, word_forms
+from regiontalk.language.vocabulary import word_set
 from regiontalk.models.name_table import NameTable
 from regiontalk.models.runtime import Floats
 
 NAMED_TYPES = ("object", "whole")
 """Regions whose phrase is a name: of the thing in the box, or of the whole photo."""
+REFERRING = "referring"
+"""Regions whose phrase tells one thing from others, with typing mistakes: not used."""
+MIN_NOUN_EXAMPLES = 15  # of a noun of phrases
+NO_NAMES = word_set(
+    """black white red blue green yellow orange pink purple brown gray grey tan blond blonde blondhair
+    someone something anything others other one ones object objects thing things item items stuff
+    area edge side back end middle center front open view lot group set pair part piece line closeup
+    distance background foreground picture photo camera surface body course race"""
+)
+"""Head nouns of phrases that say nothing of what a thing is."""
 SMALL_SIDE = 240  # pixels
 MAX_BOXES = 25  # of one photo: a crowd teaches little
 HELD_OUT = 10  # one of so many photos chooses the temperature
@@ -49,25 +66,59 @@ class NamedCodes:
     photo: str
     names: tuple[str, ...]
     coarse: tuple[str, ...]
+    is_noun: tuple[bool, ...]
+    """Whether each name is the head noun of a phrase."""
     codes: Floats
     """(R, D)"""
+
+    def take(self, rows: Sequence[int]) -> NamedCodes:
+        """These regions."""
+        return replace(
+            self,
+            names=tuple(self.names[row] for row in rows),
+            coarse=tuple(self.coarse[row] for row in rows),
+            is_noun=tuple(self.is_noun[row] for row in rows),
+            codes=self.codes[list(rows)],
+        )
+
+
+class RegionName(NamedTuple):
+    """What a true region is called."""
+
+    name: str
+    coarse: str
+    is_noun: bool
+
+
+def name_of(region: TrueRegion) -> RegionName | None:
+    """The name of a true region; None if its phrase says no name."""
+    if not region.phrase or region.type == REFERRING:
+        return None
+    if region.type in NAMED_TYPES:
+        name = region.phrase.lower()
+        return RegionName(name, (region.coarse or name).lower(), False)
+    noun = head_noun(region.phrase.lower())
+    if not noun or noun in NO_NAMES:
+        return None
+    classes = object_names().classes_of(noun.split())
+    return RegionName(noun, classes[0] if len(classes) == 1 else noun, True)
 
 
 def look_at_names(asked: DatasetModel, record: Record) -> list[NamedCodes]:
     """The named regions of a photo, as it is and shrunk."""
-    regions = [region for region in record.regions if region.type in NAMED_TYPES and region.phrase][
-        :MAX_BOXES
-    ]
+    named = [(region, name_of(region)) for region in record.regions]
+    regions = [region for region, name in named if name is not None][:MAX_BOXES]
     if not regions:
         return []
-    names = tuple(region.phrase.lower() for region in regions)
-    coarse = tuple((region.coarse or region.phrase).lower() for region in regions)
+    region_names = [name for _, name in named if name is not None][:MAX_BOXES]
+    names, coarse, is_noun = zip(*region_names, strict=True)
     sides = [None, SMALL_SIDE] if max(record.width, record.height) > SMALL_SIDE else [None]
     return [
         NamedCodes(
             record.image,
             names,
             coarse,
+            is_noun,
             replace(asked, longest_side=side).codes_at(record, boxes_of(regions)),
         )
         for side in sides
@@ -75,9 +126,11 @@ def look_at_names(asked: DatasetModel, record: Record) -> list[NamedCodes]:
 
 
 def fit(
-    photos: Sequence[NamedCodes], detector: str, seed: int = 0
+    photos: Sequence[NamedCodes], detector: str, start: NameTable | None = None, seed: int = 0
 ) -> tuple[NameTable, dict[str, Any]]:
-    """The table of names, and how well it names held-out photos."""
+    """The table of names, and how well it names held-out photos. `start`: a table of the same
+    detector, which learns the photos' names too."""
+    photos = _without_rare_nouns(photos)
     places = {
         photo: number for number, photo in enumerate(dict.fromkeys(one.photo for one in photos))
     }
@@ -88,9 +141,9 @@ def fit(
             "too few names to fit",
             hint="regions of type 'object' or 'whole' with a name as their phrase",
         )
-    trial = _fit_table(taught, detector, seed)
+    trial = _fit_table(taught, detector, start, seed)
     temperature, report = _choose_temperature(trial, held_out)
-    table = _fit_table(photos, detector, seed)
+    table = _fit_table(photos, detector, start, seed)
     scaled = replace(
         table,
         weights=(table.weights / temperature).astype(np.float32),
@@ -104,13 +157,52 @@ def fit(
     return scaled, counts | report
 
 
-def _fit_table(photos: Sequence[NamedCodes], detector: str, seed: int) -> NameTable:
+def _without_rare_nouns(photos: Sequence[NamedCodes]) -> list[NamedCodes]:
+    """The photos without regions whose name is a noun of phrases that is rare, or no noun: rules
+    find it."""
+    photos = _in_the_singular(photos)
+    counts = Counter(chain.from_iterable(photo.names for photo in photos))
+    kept = []
+    for photo in photos:
+        rows = [
+            row
+            for row, (name, is_noun) in enumerate(zip(photo.names, photo.is_noun, strict=True))
+            if not is_noun or counts[name] >= MIN_NOUN_EXAMPLES
+        ]
+        if rows:
+            kept.append(photo.take(rows))
+    return kept
+
+
+def _in_the_singular(photos: Sequence[NamedCodes]) -> list[NamedCodes]:
+    """The photos with plural nouns of phrases as their more frequent singulars: "trees" as
+    "tree"."""
+    counts = Counter(chain.from_iterable(photo.names for photo in photos))
+    singular = {name: max(sorted(word_forms(name)), key=counts.__getitem__) for name in counts}
+
+    def rename(names: Sequence[str], photo: NamedCodes) -> tuple[str, ...]:
+        return tuple(
+            singular.get(name, name) if is_noun else name
+            for name, is_noun in zip(names, photo.is_noun, strict=True)
+        )
+
+    return [
+        replace(photo, names=rename(photo.names, photo), coarse=rename(photo.coarse, photo))
+        for photo in photos
+    ]
+
+
+def _fit_table(
+    photos: Sequence[NamedCodes], detector: str, start: NameTable | None, seed: int
+) -> NameTable:
     """Softmax regression on standardised codes; mean and standard deviation end up in W and b."""
-    names = sorted(set(chain.from_iterable(one.names for one in photos)))
-    numbers = {name: number for number, name in enumerate(names)}
     everyday = {
         name: word for one in photos for name, word in zip(one.names, one.coarse, strict=True)
     }
+    if start is not None:
+        everyday |= dict(zip(start.names, start.coarse, strict=True))
+    names = sorted(everyday)
+    numbers = {name: number for number, name in enumerate(names)}
     every_name = chain.from_iterable(one.names for one in photos)
     targets = np.array([numbers[name] for name in every_name])
     codes = np.concatenate([one.codes for one in photos]).astype(np.float32)  # (E, D)
@@ -118,7 +210,13 @@ def _fit_table(photos: Sequence[NamedCodes], detector: str, seed: int) -> NameTa
     std = codes.std(axis=0) + 1e-3
     codes -= mean
     codes /= std
-    weights, biases = _softmax_regression(codes, targets, len(names), seed)
+    parameters = np.zeros((len(names), codes.shape[1] + 1), dtype=np.float32)  # W and b
+    if start is not None:
+        rows = [numbers[name] for name in start.names]
+        biases = start.biases + start.weights @ mean
+        parameters[:, -1] = biases.mean()
+        parameters[rows] = np.column_stack([start.weights * std, biases])
+    weights, biases = _softmax_regression(codes, targets, parameters, seed)
     weights = weights / std
     biases = biases - weights @ mean
     coarse = tuple(everyday[name] for name in names)
@@ -128,18 +226,18 @@ def _fit_table(photos: Sequence[NamedCodes], detector: str, seed: int) -> NameTa
 
 
 def _softmax_regression(
-    codes: Floats, targets: NDArray[np.intp], count: int, seed: int
+    codes: Floats, targets: NDArray[np.intp], start: Floats, seed: int
 ) -> tuple[Floats, Floats]:
     """Standardised codes (E, D) and targets (E,) -> W (N, D) and b (N,); AdamW with a cosine
-    schedule.
+    schedule, from the parameters `start` (N, D + 1), towards which weights decay.
 
     Examples are drawn with a probability of 1/√(examples of their name), so that frequent names do
     not win every time.
     """
     random = np.random.default_rng(seed)
-    shares = 1 / np.sqrt(np.bincount(targets, minlength=count))[targets]
+    shares = 1 / np.sqrt(np.bincount(targets, minlength=len(start)))[targets]
     drawn = random.choice(len(targets), size=(STEPS, BATCH), p=shares / shares.sum())
-    parameters = np.zeros((count, codes.shape[1] + 1), dtype=np.float32)  # W and b
+    parameters = start.copy()
     first = np.zeros_like(parameters)
     second = np.zeros_like(parameters)
     for step, rows in enumerate(drawn, start=1):
@@ -150,7 +248,7 @@ def _softmax_regression(
         first += (1 - MOMENTS[0]) * (gradient - first)
         second += (1 - MOMENTS[1]) * (gradient**2 - second)
         rate = RATE * (1 + np.cos(np.pi * (step - 1) / STEPS)) / 2
-        parameters *= 1 - rate * WEIGHT_DECAY
+        parameters += rate * WEIGHT_DECAY * (start - parameters)
         root = np.sqrt(second / (1 - MOMENTS[1] ** step)) + 1e-8
         parameters -= rate * (first / (1 - MOMENTS[0] ** step)) / root
     return parameters[:, :-1], parameters[:, -1]

@@ -22,13 +22,16 @@ MOST_HALVINGS = 40  # of a step of Newton's method
 IMPOSSIBLE = -1e9  # of a row that is padding
 
 
-def logistic_regression(columns: Floats, wanted: Floats) -> Floats:
-    """By Newton's method: columns (K, N) and targets (N,) -> weights (K,)."""
+def logistic_regression(columns: Floats, wanted: Floats, counts: Floats | None = None) -> Floats:
+    """By Newton's method: columns (K, N) and targets (N,) -> weights (K,). `counts` (N,): how much
+    each target counts; default: all the same."""
     weights = np.zeros(len(columns))
+    counts = np.ones(len(wanted)) if counts is None else counts
     for _ in range(ROUNDS):
         found = sigmoid(weights @ columns)
-        curvature = (columns * (found * (1 - found))) @ columns.T + 1e-9 * np.eye(len(columns))
-        step = np.linalg.solve(curvature, columns @ (found - wanted))
+        curved = columns * (counts * found * (1 - found))
+        curvature = curved @ columns.T + 1e-9 * np.eye(len(columns))
+        step = np.linalg.solve(curvature, columns @ (counts * (found - wanted)))
         longest = float(np.abs(step).max())
         weights = weights - step * min(1.0, LONGEST_STEP / max(longest, LAST_STEP))
         if longest < LAST_STEP:

@@ -25,7 +25,6 @@ from regiontalk.errors import InputError, ModelError, RegionTalkError
 from regiontalk.inference.captions import decode_captions
 from regiontalk.inference.detect import recognize_given
 from regiontalk.inference.regions import Look, RegionTable
-from regiontalk.inference.taught import as_caption
 from regiontalk.lab.data.records import TrueRegion
 from regiontalk.lab.evaluation.names import is_right
 from regiontalk.lab.export.language import write_with_language
@@ -39,6 +38,7 @@ from regiontalk.lab.training.recipe.language import (
     LanguageRunConfig,
 )
 from regiontalk.lab.training.recipe.shared import OptimizerConfig, ScheduleConfig
+from regiontalk.language.articles import as_caption
 from regiontalk.language.vocabulary import CLEANING
 from regiontalk.model import Model
 from regiontalk.models.background import NamedRegions, read_background
