@@ -204,6 +204,19 @@ def tiff_strips(count: int) -> bytes:
     return tiff(tags, struct.pack("<I", 8) * max(64, count))
 
 
+def tiff_shared_strips(count: int) -> bytes:
+    """Strips of two pixels, all in the same bytes, which begin with many empty blocks."""
+    plain = zlib.compress(bytes(2))
+    packed = plain[:2] + b"\0\0\0\xff\xff" * 8_000 + plain[2:]
+    size = [(256, 4, 1, 2), (257, 4, 1, count), (278, 4, 1, 1)]
+    kind = [(258, 3, 1, 8), (259, 3, 1, 8), (262, 3, 1, 1)]
+    start = len(tiff([*size, *kind, (273, 4, 0, 0), (279, 4, 0, 0)]))
+    strips = [(273, 4, count, start), (279, 4, count, start + 4 * count)]
+    places = struct.pack("<I", start + 8 * count) * count
+    lengths = struct.pack("<I", len(packed)) * count
+    return tiff([*size, *kind, *strips], places + lengths + packed)
+
+
 def tiff_fractions(count: int) -> bytes:
     """In the EXIF directory, which Pillow reads with the photo."""
     start = len(tiff([*RAW, (34665, 4, 1, 0)])) + 256
@@ -298,6 +311,7 @@ BOMBS = (
     Bomb("MOST_FRAMES", tiff_pages, 9_900, 200_000),
     Bomb("MOST_RUN_LENGTH_PIXELS", bmp_runs, 10_000_000, 49_000_000),
     Bomb("MOST_TILE_PIXELS", tiff_tile, 2_048, 46_300),
+    Bomb("MOST_SHARED_BYTES", tiff_shared_strips, 24, 140_000),
     Bomb("MOST_TAG_VALUES", tiff_strips, 149_000, 6_000_000),
     Bomb("MOST_TAG_VALUES", tiff_fractions, 299_000, 3_000_000),
     Bomb("MOST_TAGS", tiff_tags, 990, 60_000),

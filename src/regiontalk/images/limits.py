@@ -33,6 +33,7 @@ MOST_TAG_VALUES = 300_000  # numbers of a TIFF's tags together; Pillow makes an 
 MOST_TAG_BYTES = (
     100_000_000  # texts and blobs of a TIFF's tags together (Photoshop keeps its layers there)
 )
+MOST_SHARED_BYTES = 1_000_000  # of a TIFF's strips, which are unpacked one by one
 MOST_TILE_PIXELS = 1 << 22  # of a TIFF's tile that is larger than the photo
 MOST_RUN_LENGTH_PIXELS = 10_000_000  # of a run-length BMP, which Pillow decodes in Python
 MOST_EXIF_BYTES = 1 << 20  # Pillow takes 0.1 s for 16,000 fractions in it
@@ -289,6 +290,9 @@ class _Tiff:
     TILE_WIDTH = 322
     TILE_HEIGHT = 323
     SIZES = (WIDTH, HEIGHT, TILE_WIDTH, TILE_HEIGHT)
+    STRIPS = (273, 324)
+    STRIP_BYTES = (279, 325)
+    PLACES = (3, 4, 16)  # types of strips: numbers of 2, 4 and 8 bytes
     DIRECTORIES = (
         34665,
         34853,
@@ -315,6 +319,19 @@ class _Tiff:
         have them.
         """
         return count == 1 and self.BYTES.get(kind, self.word + 1) <= self.word
+
+    def total(self, kind: int, count: int, value: int) -> int:
+        """The sum of a tag's whole numbers."""
+        size = self.BYTES[kind]
+        if count * size > self.word:
+            self.file.seek(value)
+            data = self.file.read(count * size)
+        elif count == 1:
+            return value
+        else:
+            data = value.to_bytes(self.word, self.order)[: count * size]
+        starts = range(0, len(data), size)
+        return sum(int.from_bytes(data[at : at + size], self.order) for at in starts)
 
     def pages(self) -> Iterator[int]:
         """The offset of each page's directory."""
@@ -354,19 +371,25 @@ def _check_tiff(file: IO[bytes], _: Limits) -> None:
     directories = [tiff.first]
     numbers = 0
     blobs = 0
+    packed = 0
     found: dict[int, int] = {}
     for start in directories:  # the list grows in the loop
         for tag, kind, count, value in tiff.tags(start):
             if tag in _Tiff.SIZES and not tiff.stored_in_place(kind, count):
                 raise ImageError("a broken photo: its size is not stored as a TIFF's")
+            if tag in (*_Tiff.STRIPS, *_Tiff.STRIP_BYTES) and kind not in _Tiff.PLACES:
+                raise ImageError("a broken photo: its strips are not stored as a TIFF's")
             found.setdefault(tag, value)
             numbers += 0 if kind in _Tiff.BLOBS else count
             blobs += count if kind in _Tiff.BLOBS else 0
             _at_most(numbers, MOST_TAG_VALUES, "values in a TIFF's tags")
             _at_most(blobs, MOST_TAG_BYTES, "bytes in a TIFF's tags")
+            if tag in _Tiff.STRIP_BYTES:
+                packed += tiff.total(kind, count, value)
             if tag in _Tiff.DIRECTORIES and value not in directories:
                 directories.append(value)
     width, height, tile_width, tile_height = (found.get(tag, 0) for tag in _Tiff.SIZES)
+    _at_most(packed - file.seek(0, os.SEEK_END), MOST_SHARED_BYTES, "bytes of shared strips")
     most = max(MOST_TILE_PIXELS, int(1.25 * width * height))  # a tile's sides are multiples of 16
     _at_most(tile_width * tile_height, most, "pixels in a TIFF's tile")
 
