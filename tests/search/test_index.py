@@ -226,7 +226,16 @@ def test_what_makes_no_sense_is_said(indexed: Path, model: Model, tmp_path: Path
     for options in ({"top": 0}, {"threshold": 2.0}):
         with pytest.raises(UsageError):
             index.search("red", **options)  # type: ignore[arg-type]
-    for date in ("May", "2021-5", "2021-13", "2021-02-30", "0000", "20210530", "2021-W01", "２０２１"):
+    for date in (
+        "May",
+        "2021-5",
+        "2021-13",
+        "2021-02-30",
+        "0000",
+        "20210530",
+        "2021-W01",
+        "２０２１",
+    ):
         with pytest.raises(UsageError, match="is not a date"):
             index.search("red", since=date)
         with pytest.raises(UsageError, match="is not a date"):
