@@ -234,6 +234,16 @@ def tiff_text(count: int) -> bytes:
     return tiff([*RAW, (270, 2, count, -1)], bytes(max(256, count)))
 
 
+def tiff_directories(count: int) -> bytes:
+    """EXIF in EXIF in EXIF."""
+    start = len(tiff([*RAW, (34665, 4, 1, 0)])) + 256
+    links = (
+        struct.pack("<HHHIII", 1, 34665, 4, 1, start + 18 * number, 0)
+        for number in range(1, count + 1)
+    )
+    return tiff([*RAW, (34665, 4, 1, start)], bytes(256) + b"".join(links) + bytes(18))
+
+
 def tiff_pages(count: int) -> bytes:
     page = tiff(RAW, bytes(256))[8:-256]
     place = 8 + len(page) * count
@@ -315,6 +325,7 @@ BOMBS = (
     Bomb("MOST_TAG_VALUES", tiff_strips, 149_000, 6_000_000),
     Bomb("MOST_TAG_VALUES", tiff_fractions, 299_000, 3_000_000),
     Bomb("MOST_TAGS", tiff_tags, 990, 60_000),
+    Bomb("MOST_DIRECTORIES", tiff_directories, 45, 290_000),
     Bomb("MOST_TAG_BYTES", tiff_text, 24_000_000, 24_000_000),
     Bomb("MOST_BOX_BYTES", avif_items, 12_500, 2_000_000),
 )

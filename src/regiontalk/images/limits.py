@@ -29,6 +29,7 @@ MOST_PACKED = 1.1  # times the bytes of its pixels, of a PNG's chunk of packed p
 MOST_EMPTY_BYTES = 1_000_000  # more than that, for chunks that pack nothing
 MOST_SUB_BLOCKS = 500_000  # of a GIF, at most 255 bytes each
 MOST_TAGS = 1_000  # of a TIFF's directory
+MOST_DIRECTORIES = 50  # of a TIFF's metadata: its own, EXIF, GPS and interoperability
 MOST_TAG_VALUES = 300_000  # numbers of a TIFF's tags together; Pillow makes an object of each
 MOST_TAG_BYTES = (
     100_000_000  # texts and blobs of a TIFF's tags together (Photoshop keeps its layers there)
@@ -388,6 +389,7 @@ def _check_tiff(file: IO[bytes], _: Limits) -> None:
                 packed += tiff.total(kind, count, value)
             if tag in _Tiff.DIRECTORIES and value not in directories:
                 directories.append(value)
+                _at_most(len(directories), MOST_DIRECTORIES, "directories of a TIFF")
     width, height, tile_width, tile_height = (found.get(tag, 0) for tag in _Tiff.SIZES)
     _at_most(packed - file.seek(0, os.SEEK_END), MOST_SHARED_BYTES, "bytes of shared strips")
     most = max(MOST_TILE_PIXELS, int(1.25 * width * height))  # a tile's sides are multiples of 16
