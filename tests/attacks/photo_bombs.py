@@ -133,6 +133,13 @@ def gif_sub_blocks(count: int) -> bytes:
     return data[:start] + b"!\xfe" + b"\1 " * count + b"\0" + data[start:]
 
 
+def gif_comments(count: int) -> bytes:
+    """Comments without a byte."""
+    data = encode(flat(16, 16, "P"), "GIF")
+    start = data.index(b",")
+    return data[:start] + b"!\xfe\0" * count + data[start:]
+
+
 def gif_pixels(count: int) -> bytes:
     """What follows the image's pixels, a byte at a time."""
     data = encode(flat(16, 16, "P"), "GIF")
@@ -316,6 +323,7 @@ BOMBS = (
     Bomb("MOST_METADATA_CHUNKS", heif_boxes, 990, 3_000_000),
     Bomb("MOST_CHUNKS", png_pixels, 99_000, 2_000_000),
     Bomb("MOST_SUB_BLOCKS", gif_sub_blocks, 499_000, 12_000_000),
+    Bomb("MOST_SUB_BLOCKS", gif_comments, 499_000, 8_000_000),
     Bomb("MOST_SUB_BLOCKS", gif_pixels, 499_000, 12_000_000),
     Bomb("MOST_FRAMES", gif_frames, 9_900, 400_000),
     Bomb("MOST_FRAMES", tiff_pages, 9_900, 200_000),

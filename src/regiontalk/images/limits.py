@@ -27,7 +27,7 @@ MOST_METADATA_CHUNKS = 1_000  # of a PNG or WebP; each may unpack to a megabyte
 MOST_METADATA_BYTES = 64_000_000  # of a PNG's chunks together; Pillow keeps each of them
 MOST_PACKED = 1.1  # times the bytes of its pixels, of a PNG's chunk of packed pixels
 MOST_EMPTY_BYTES = 1_000_000  # more than that, for chunks that pack nothing
-MOST_SUB_BLOCKS = 500_000  # of a GIF, at most 255 bytes each
+MOST_SUB_BLOCKS = 500_000  # of a GIF, at most 255 bytes each; blocks without any count too
 MOST_TAGS = 1_000  # of a TIFF's directory
 MOST_DIRECTORIES = 50  # of a TIFF's metadata: its own, EXIF, GPS and interoperability
 MOST_TAG_VALUES = 300_000  # numbers of a TIFF's tags together; Pillow makes an object of each
@@ -257,6 +257,8 @@ def _check_gif(file: IO[bytes], _: Limits) -> None:
     file.seek(13 + _colour_table_bytes(file.read(11)[10:]))
     frames = sub_blocks = 0
     while (block := file.read(1)) in (b",", b"!"):
+        sub_blocks += 1
+        _at_most(sub_blocks, MOST_SUB_BLOCKS, "sub-blocks of a GIF")
         if block == b",":
             frames += 1
             _at_most(frames, MOST_FRAMES, "frames")
