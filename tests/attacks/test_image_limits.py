@@ -73,6 +73,15 @@ def test_metadata_of_many_fractions_is_refused(bomb: Bomb, monkeypatch: pytest.M
         images.open_photo(bomb.make(200))
 
 
+def test_few_bytes_fill_up_a_jpeg() -> None:
+    """24 MB of them after the pixels took 40 seconds."""
+    data = encode(flat(16, 16), "JPEG", progressive=True)
+    filled = [data[:-2] + b"\xff" * count + data[-2:] for count in (900, 300_000)]
+    assert images.open_photo(filled[0]).size == (16, 16)
+    with pytest.raises(ImageTooLarge, match="bytes before a marker"):
+        images.open_photo(filled[1])
+
+
 @pytest.mark.parametrize("kind", [b"tEXt", b"zTXt", b"iTXt"])
 def test_every_text_with_exif_is_counted(kind: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(image_limits, "MOST_EXIF_BYTES", 1000)

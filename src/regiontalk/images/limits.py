@@ -22,6 +22,7 @@ MOST_FRAMES = 10_000  # only the first is used, but a file with more is an attac
 MOST_SEGMENTS = 5_000  # of a JPEG, metadata included; Pillow keeps each of them
 MOST_SCANS = 100  # of a progressive JPEG: each goes over the whole photo
 MOST_JUNK = 100_000  # bytes between the segments of a JPEG
+MOST_FILL = 1_000  # bytes in a row before a marker of a JPEG; its decoder begins each row again
 MOST_CHUNKS = 100_000  # of a PNG's pixels
 MOST_METADATA_CHUNKS = 1_000  # of a PNG or WebP; each may unpack to a megabyte
 MOST_METADATA_BYTES = 64_000_000  # of a PNG's chunks together; Pillow keeps each of them
@@ -155,6 +156,8 @@ _MARKER = re.compile(
 def _next_marker(file: IO[bytes]) -> int | None:
     """The second byte of the next JPEG marker; leaves the file's position after it."""
     while len(block := file.read(1 << 16)) > 1:
+        if b"\xff" * MOST_FILL in block:
+            raise ImageTooLarge(f"more than {MOST_FILL:,} bytes before a marker of a JPEG")
         if found := _MARKER.search(block):
             file.seek(found.end() - len(block), os.SEEK_CUR)
             return block[found.end() - 1]
