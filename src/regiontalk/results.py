@@ -785,7 +785,8 @@ class Hits(Sequence[Hit]):
     unknown: tuple[str, ...] = ()
     """Words that the model does not know; they were ignored."""
     closest: float | None = None
-    """The highest score of all photos, including those below the threshold."""
+    """The highest score of all photos that show nothing unwanted, including those below the
+    threshold."""
     corrected: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Typing mistakes, and the words that were searched for instead."""
     synonyms: Mapping[str, str] = field(default_factory=dict, hash=False)

@@ -133,6 +133,13 @@ def gif_sub_blocks(count: int) -> bytes:
     return data[:start] + b"!\xfe" + b"\1 " * count + b"\0" + data[start:]
 
 
+def gif_comments(count: int) -> bytes:
+    """Comments without a byte."""
+    data = encode(flat(16, 16, "P"), "GIF")
+    start = data.index(b",")
+    return data[:start] + b"!\xfe\0" * count + data[start:]
+
+
 def gif_pixels(count: int) -> bytes:
     """What follows the image's pixels, a byte at a time."""
     data = encode(flat(16, 16, "P"), "GIF")
@@ -204,6 +211,19 @@ def tiff_strips(count: int) -> bytes:
     return tiff(tags, struct.pack("<I", 8) * max(64, count))
 
 
+def tiff_shared_strips(count: int) -> bytes:
+    """Strips of two pixels, all in the same bytes, which begin with many empty blocks."""
+    plain = zlib.compress(bytes(2))
+    packed = plain[:2] + b"\0\0\0\xff\xff" * 8_000 + plain[2:]
+    size = [(256, 4, 1, 2), (257, 4, 1, count), (278, 4, 1, 1)]
+    kind = [(258, 3, 1, 8), (259, 3, 1, 8), (262, 3, 1, 1)]
+    start = len(tiff([*size, *kind, (273, 4, 0, 0), (279, 4, 0, 0)]))
+    strips = [(273, 4, count, start), (279, 4, count, start + 4 * count)]
+    places = struct.pack("<I", start + 8 * count) * count
+    lengths = struct.pack("<I", len(packed)) * count
+    return tiff([*size, *kind, *strips], places + lengths + packed)
+
+
 def tiff_fractions(count: int) -> bytes:
     """In the EXIF directory, which Pillow reads with the photo."""
     start = len(tiff([*RAW, (34665, 4, 1, 0)])) + 256
@@ -219,6 +239,16 @@ def tiff_tags(count: int) -> bytes:
 
 def tiff_text(count: int) -> bytes:
     return tiff([*RAW, (270, 2, count, -1)], bytes(max(256, count)))
+
+
+def tiff_directories(count: int) -> bytes:
+    """EXIF in EXIF in EXIF."""
+    start = len(tiff([*RAW, (34665, 4, 1, 0)])) + 256
+    links = (
+        struct.pack("<HHHIII", 1, 34665, 4, 1, start + 18 * number, 0)
+        for number in range(1, count + 1)
+    )
+    return tiff([*RAW, (34665, 4, 1, start)], bytes(256) + b"".join(links) + bytes(18))
 
 
 def tiff_pages(count: int) -> bytes:
@@ -293,14 +323,17 @@ BOMBS = (
     Bomb("MOST_METADATA_CHUNKS", heif_boxes, 990, 3_000_000),
     Bomb("MOST_CHUNKS", png_pixels, 99_000, 2_000_000),
     Bomb("MOST_SUB_BLOCKS", gif_sub_blocks, 499_000, 12_000_000),
+    Bomb("MOST_SUB_BLOCKS", gif_comments, 499_000, 8_000_000),
     Bomb("MOST_SUB_BLOCKS", gif_pixels, 499_000, 12_000_000),
     Bomb("MOST_FRAMES", gif_frames, 9_900, 400_000),
     Bomb("MOST_FRAMES", tiff_pages, 9_900, 200_000),
     Bomb("MOST_RUN_LENGTH_PIXELS", bmp_runs, 10_000_000, 49_000_000),
     Bomb("MOST_TILE_PIXELS", tiff_tile, 2_048, 46_300),
+    Bomb("MOST_SHARED_BYTES", tiff_shared_strips, 24, 140_000),
     Bomb("MOST_TAG_VALUES", tiff_strips, 149_000, 6_000_000),
     Bomb("MOST_TAG_VALUES", tiff_fractions, 299_000, 3_000_000),
     Bomb("MOST_TAGS", tiff_tags, 990, 60_000),
+    Bomb("MOST_DIRECTORIES", tiff_directories, 45, 290_000),
     Bomb("MOST_TAG_BYTES", tiff_text, 24_000_000, 24_000_000),
     Bomb("MOST_BOX_BYTES", avif_items, 12_500, 2_000_000),
 )

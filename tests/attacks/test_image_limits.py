@@ -73,6 +73,15 @@ def test_metadata_of_many_fractions_is_refused(bomb: Bomb, monkeypatch: pytest.M
         images.open_photo(bomb.make(200))
 
 
+def test_few_bytes_fill_up_a_jpeg() -> None:
+    """24 MB of them after the pixels took 40 seconds."""
+    data = encode(flat(16, 16), "JPEG", progressive=True)
+    filled = [data[:-2] + b"\xff" * count + data[-2:] for count in (900, 300_000)]
+    assert images.open_photo(filled[0]).size == (16, 16)
+    with pytest.raises(ImageTooLarge, match="bytes before a marker"):
+        images.open_photo(filled[1])
+
+
 @pytest.mark.parametrize("kind", [b"tEXt", b"zTXt", b"iTXt"])
 def test_every_text_with_exif_is_counted(kind: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(image_limits, "MOST_EXIF_BYTES", 1000)
@@ -149,6 +158,46 @@ def test_every_kind_of_tiff_is_read_as_it_is_stored(order: str, big: bool) -> No
 def test_a_tiff_that_pillow_would_read_otherwise_than_we_is_refused() -> None:
     with pytest.raises(UnsupportedImage):
         images.open_photo(tiff(RAW, bytes(256), ">", big=True))
+
+
+@pytest.mark.parametrize("kind", [1, 2, 5, 6, 7, 9, 17])
+@pytest.mark.parametrize("tag", [273, 279])
+def test_the_places_of_strips_are_numbers(tag: int, kind: int) -> None:
+    """Pillow makes an object of each of 24 million bytes."""
+    tags = [(*one[:1], kind, *one[2:]) if one[0] == tag else one for one in RAW]
+    with pytest.raises(ImageError, match="strips"):
+        images.open_photo(tiff(tags, bytes(256)))
+
+
+@pytest.mark.parametrize(("order", "big"), [("<", False), (">", False), ("<", True)])
+def test_the_bytes_of_strips_are_counted_as_they_are_stored(
+    order: str, big: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the directory itself, or where it says."""
+    monkeypatch.setattr(image_limits, "MOST_SHARED_BYTES", 1000)
+    one = [tag for tag in RAW if tag[0] != 279]
+    for count, lengths in ((1, (9000,)), (2, (40, 9000)), (5, (40, 40, 40, 40, 9000))):
+        packed = struct.pack(f"{order}{count}H", *lengths)
+        in_place = len(packed) <= (8 if big else 4)
+        value = int.from_bytes(packed, "little") if in_place else -1
+        if order == ">" and in_place:
+            value = int.from_bytes(packed.ljust(4, b"\0"), "big")
+        tags = [*one, (279, 3, count, lengths[0] if count == 1 else value)]
+        with pytest.raises(ImageTooLarge, match="shared strips"):
+            images.open_photo(tiff(tags, packed + bytes(300), order, big))
+
+
+@pytest.mark.parametrize("kind", ["raw", "tiff_lzw", "tiff_adobe_deflate", "packbits", "jpeg"])
+@pytest.mark.parametrize("mode", ["1", "L", "RGB", "CMYK"])
+def test_no_ordinary_tiff_shares_its_strips(
+    mode: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if (mode, kind) == ("1", "jpeg"):
+        pytest.skip("there is no such TIFF")
+    monkeypatch.setattr(image_limits, "MOST_SHARED_BYTES", 0)
+    photo = Image.effect_noise((400, 300), 99).convert(mode)
+    data = encode(photo, "TIFF", compression=kind)
+    assert images.open_photo(data).size == (400, 300)
 
 
 def test_directories_that_lead_to_each_other_end() -> None:

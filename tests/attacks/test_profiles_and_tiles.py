@@ -52,9 +52,18 @@ def test_a_profile_of_many_stages_is_not_applied() -> None:
     )
     image = Image.new("RGB", (640, 480), (200, 100, 50))
     image.info["icc_profile"] = bomb
-    assert colours._has_stages(bomb)
-    assert not colours._has_stages(profile)
+    assert colours._is_costly(bomb)
+    assert not colours._is_costly(profile)
     assert colours.to_srgb(image).getpixel((0, 0)) == (200, 100, 50)
+
+
+def test_a_profile_of_more_tags_than_any_reader_takes_is_not_read() -> None:
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    few = int.from_bytes(profile[128:132], "big")
+    for _ in range(100 - few):
+        profile = with_tag(profile, b"more", b"text\0\0\0\0")
+    assert not colours._is_costly(profile)
+    assert colours._is_costly(with_tag(profile, b"more", b"text\0\0\0\0"))
 
 
 def tiff(**kinds: int) -> io.BytesIO:

@@ -82,6 +82,30 @@ def test_what_is_cut_off_ends_quietly() -> None:
     assert av1.sizes(av1.units(data[:8])) == []
 
 
+def test_a_length_has_at_most_eight_bytes() -> None:
+    """Of one that does not end, 300 kB took minutes."""
+    assert [unit for _, unit in av1.units(b"\x0a\x82\x80\x80\x80\x80\x80\x80\0ab")] == [b"ab"]
+    with pytest.raises(ImageError, match="length of its AV1 data does not end"):
+        av1.sizes(av1.units(b"\x0a\x82\x80\x80\x80\x80\x80\x80\x80\0ab"))
+
+
+def test_a_number_has_at_most_31_zeros_before_it() -> None:
+    """Decoders stop there, so what follows would be read differently."""
+    before = Bits().add(0, 5).add(1).add(0, 64).add(1)
+    after = (
+        Bits().add(0, 2).add(0, 5).add(0, 12).add(0, 5).add(5, 4).add(5, 4).add(40, 6).add(30, 6)
+    )
+    usual = Bits(before.written + "001" + "11" + after.written + "0" * 40)
+    assert av1.read_sequence(usual.numbers()).size == (41, 31)
+    with pytest.raises(ImageError, match="number of its AV1 data does not end"):
+        av1.read_sequence(before.add(1, 33).add(0, 32).add(0, 99).numbers())
+
+
+def test_only_the_headers_of_units_are_kept() -> None:
+    kept = [len(unit) for _, unit in av1.units(b"\x32\x90\x4e" + bytes(10_000) + b"\x32\x02ab")]
+    assert kept == [1024, 2]
+
+
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     with suppress(ImageError):

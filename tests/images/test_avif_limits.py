@@ -9,6 +9,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from photo_bombs import box
 from PIL import Image, ImageCms
 
 from regiontalk.errors import ImageError
@@ -63,6 +64,18 @@ def test_parts_that_overlap_are_refused() -> None:
     struct.pack_into(">I", data, place + 18, 1 << 24)
     with pytest.raises(ImageError, match="overlap"):
         open_photo(bytes(data))
+
+
+def test_tracks_that_share_their_frames_are_refused() -> None:
+    """Each would be read: 20 MB, 1,800 times."""
+    unit = b"\x12\0" * 50
+    offsets = box(b"stco", struct.pack(">III", 0, 1, 0))
+    lengths = box(b"stsz", struct.pack(">III", 0, len(unit), 1))
+    track = box(b"stbl", offsets + lengths)
+    for tracks, reason in ((1, "frames cannot be found"), (2, "overlap")):
+        moov = box(b"trak", box(b"mdia", box(b"minf", track * tracks)))
+        with pytest.raises(ImageError, match=reason):
+            avif_limits.largest_in_tracks(io.BytesIO(unit), moov)
 
 
 ONE = encode((64, 48), exif=b"Exif\0\0II*\0\x08\0\0\0\0\0\0\0\0\0")

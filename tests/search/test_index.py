@@ -223,9 +223,23 @@ def test_a_damaged_index_is_rebuilt(indexed: Path, model: Model, tmp_path: Path)
 
 def test_what_makes_no_sense_is_said(indexed: Path, model: Model, tmp_path: Path) -> None:
     index = regiontalk.Index.open(indexed, model=model)
-    for options in ({"top": 0}, {"threshold": 2.0}, {"since": "May"}, {"until": "2021-5"}):
+    for options in ({"top": 0}, {"threshold": 2.0}):
         with pytest.raises(UsageError):
             index.search("red", **options)  # type: ignore[arg-type]
+    for date in (
+        "May",
+        "2021-5",
+        "2021-13",
+        "2021-02-30",
+        "0000",
+        "20210530",
+        "2021-W01",
+        "２０２１",
+    ):
+        with pytest.raises(UsageError, match="is not a date"):
+            index.search("red", since=date)
+        with pytest.raises(UsageError, match="is not a date"):
+            index.photos(until=date)
     with pytest.raises(UsageError, match="nothing of it lies in the photo"):
         index.like(indexed / "a.png", [500, 500, 600, 600])
     with pytest.raises(IndexProblem, match="no index there"):

@@ -198,7 +198,10 @@ def test_several_phrases_and_unwanted_ones(model: Model, tmp_path: Path) -> None
     )
     found = asked.search("red circle; blue square", 5, None, Where())
     assert [(hit.path, hit.likely) for hit in found] == [("0001.jpg", True), ("0000.jpg", False)]
-    assert names(asked.search('red circle -"blue square"', 5, None, Where())) == ["0000.jpg"]
+    without = asked.search('red circle -"blue square"', 5, None, Where())
+    assert names(without) == ["0000.jpg"]
+    assert without.closest == without[0].score
+    assert asked.search("red circle -circle", 5, None, Where()).closest is None
     asked.store.close()
 
 

@@ -81,6 +81,22 @@ def test_a_form_without_a_photo_is_short(server: RunningServer, body: bytes, sta
     assert (answer.status, bool(answer.error)) == (status, True)
 
 
+@pytest.mark.parametrize("charset", ["punycode", "Punycode", "idna", "utf-7", "hex", "nothing", ""])
+def test_other_encodings_of_a_form_are_refused(server: RunningServer, charset: str) -> None:
+    """A megabyte of punycode takes minutes in the process that answers everybody."""
+    kind = {"Content-Type": f'{FORM}; charset="{charset}"'}
+    answer = server.ask("POST", "/api/describe", multipart(SCENE, alternatives="0"), kind)
+    assert answer.status == 400
+    assert answer.error
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "UTF8", "us-ascii", "latin-1"])
+def test_usual_encodings_of_a_form_are_read(server: RunningServer, charset: str) -> None:
+    kind = {"Content-Type": f"{FORM}; charset={charset}"}
+    answer = server.ask("POST", "/api/describe", multipart(SCENE, alternatives="0"), kind)
+    assert answer.status == 200
+
+
 @pytest.mark.parametrize("part", ["photo=1", 'photo"; filename="x.jpg'])
 def test_a_thousand_parts_are_refused(server: RunningServer, part: str) -> None:
     one = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{part}"\r\n\r\nx\r\n'

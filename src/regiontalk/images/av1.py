@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from regiontalk.errors import ImageTooLarge
+from regiontalk.errors import ImageError, ImageTooLarge
 
 Size = tuple[int, int]
 
@@ -15,6 +15,9 @@ _SEQUENCE_HEADER, _FRAME_HEADER, _FRAME = 1, 3, 6  # types of a unit
 _KEY_FRAME, _SWITCH_FRAME = 0, 3
 _CHOOSE = 2  # frames say it themselves
 _MOST_UNITS = 20_000  # of all items; a photo, or a tile of one, has three
+_LONGEST_LENGTH = 8  # bytes of a unit's length
+_HEADER_BYTES = 1024  # of a unit that are read: a sequence header has 400 at most
+_MOST_ZEROS = 31  # before a number of variable length; decoders read more in different ways
 
 
 class Numbers:
@@ -72,20 +75,26 @@ def sizes(units: Iterator[tuple[int, bytes]]) -> list[Size]:
 
 
 def units(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Type and content of each AV1 unit (5.3)."""
+    """Type and first bytes of each AV1 unit (5.3)."""
     place = 0
     while place < len(data):
         header, place = data[place], place + (2 if data[place] & 4 else 1)
-        length, shift = 0, 0
-        while header & 2:  # its length, seven bits a byte
-            byte, place = data[place], place + 1
-            length |= (byte & 127) << shift
-            shift += 7
-            if not byte & 128:
-                break
-        length = length if header & 2 else len(data) - place
-        yield header >> 3 & 15, data[place : place + length]
+        length = len(data) - place
+        if header & 2:
+            length, place = _read_length(data, place)
+        yield header >> 3 & 15, data[place : place + min(length, _HEADER_BYTES)]
         place += length
+
+
+def _read_length(data: bytes, place: int) -> tuple[int, int]:
+    """The length of a unit, seven bits a byte (4.10.5), and the place after it."""
+    length = 0
+    for number in range(_LONGEST_LENGTH):
+        byte = data[place + number]
+        length |= (byte & 127) << 7 * number
+        if not byte & 128:
+            return length, place + number + 1
+    raise ImageError("a broken photo: a length of its AV1 data does not end")
 
 
 def read_sequence(numbers: Numbers) -> Sequence:
@@ -167,6 +176,8 @@ def _read_operating_points(numbers: Numbers) -> Timing:
             zeros = 0
             while not numbers.take(1):
                 zeros += 1
+                if zeros > _MOST_ZEROS:
+                    raise ImageError("a broken photo: a number of its AV1 data does not end")
             numbers.take(zeros)
         if numbers.take(1):  # decoder model
             delay_bits = numbers.take(5) + 1

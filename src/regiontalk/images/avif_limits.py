@@ -9,7 +9,6 @@ allocates.
 from __future__ import annotations
 
 import io
-import itertools
 import os
 import struct
 from collections.abc import Iterator
@@ -58,8 +57,11 @@ def check_sizes(file: IO[bytes], meta: bytes) -> tuple[int, int]:
     end = file.seek(0, os.SEEK_END)
     if sum(length or end for item in photos for _, length in item.extents) > end:
         raise ImageError("a broken photo: its parts overlap")
+    inside = io.BytesIO(_child(meta[4:], b"idat"))
     coded = av1.sizes(
-        itertools.chain.from_iterable(av1.units(_read(file, meta, item)) for item in photos)
+        unit
+        for item in photos
+        for unit in av1.units(_read(inside if item.in_meta else file, item.extents))
     )
     if not said or not coded:
         return 0, 0
@@ -79,17 +81,21 @@ def largest_in_tracks(file: IO[bytes], moov: bytes) -> tuple[int, int]:
     tables = [moov]
     for name in _SAMPLES:
         tables = [content for table in tables for found, content in _boxes(table) if found == name]
-    sizes = []
-    for table in tables:
-        wide = 8 if _child(table, b"co64") else 4
-        start = int.from_bytes((_child(table, b"co64") or _child(table, b"stco"))[8 : 8 + wide])
-        samples = _child(table, b"stsz")
-        length = int.from_bytes(samples[4:8]) or int.from_bytes(samples[12:16])
-        file.seek(start)
-        sizes += av1.sizes(av1.units(file.read(length)))
+    frames = [frame for frame in map(_first_frame, tables) if frame[1]]
+    if sum(length for _, length in frames) > file.seek(0, os.SEEK_END):
+        raise ImageError("a broken photo: its parts overlap")
+    sizes = av1.sizes(unit for frame in frames for unit in av1.units(_read(file, [frame])))
     if not sizes:
         raise ImageError("a broken photo: its frames cannot be found")
     return max(sizes, key=lambda size: size[0] * size[1])
+
+
+def _first_frame(table: bytes) -> tuple[int, int]:
+    """Offset and length of the first sample of a track, from its `stbl` box."""
+    wide = 8 if _child(table, b"co64") else 4
+    start = int.from_bytes((_child(table, b"co64") or _child(table, b"stco"))[8 : 8 + wide])
+    samples = _child(table, b"stsz")
+    return start, int.from_bytes(samples[4:8]) or int.from_bytes(samples[12:16])
 
 
 def check_derived(meta: bytes, most_pixels: float) -> None:
@@ -211,10 +217,10 @@ def _located(table: bytes, kinds: dict[int, bytes]) -> Iterator[Item]:
         yield Item(kinds.get(number, b""), extents, method == 1)
 
 
-def _read(file: IO[bytes], meta: bytes, item: Item) -> bytes:
-    source = io.BytesIO(_child(meta[4:], b"idat")) if item.in_meta else file
-    parts, end = [], source.seek(0, os.SEEK_END)
-    for start, length in item.extents:
+def _read(source: IO[bytes], extents: list[tuple[int, int]]) -> bytes:
+    parts = []
+    end = source.seek(0, os.SEEK_END)
+    for start, length in extents:
         source.seek(min(start, end))  # further on, a system may refuse
         parts.append(source.read(length or -1))
     return b"".join(parts)

@@ -12,6 +12,7 @@ from PIL import Image, ImageCms
 
 _STRIP_PIXELS = 1 << 20  # of a large image that are converted at a time
 _FULL_SCALES = (1.0, 255.0, 65535.0, 4294967295.0)
+_MOST_TAGS = 100  # of a profile: LittleCMS reads no more
 _PROFILE_SPACES = {"RGB": "RGB ", "L": "GRAY", "CMYK": "CMYK"}
 
 
@@ -88,14 +89,16 @@ def _over_white(image: Image.Image) -> Image.Image:
     return white
 
 
-def _has_stages(profile: bytes) -> bool:
-    """Whether an ICC profile has a tag of type `mpet`: any number of stages, each applied to each
-    pixel.
+def _is_costly(profile: bytes) -> bool:
+    """Whether an ICC profile has very many tags, or one of type `mpet`: any number of stages, each
+    applied to each pixel.
 
     Photos do not need them, and 100,000 fit into half a megabyte (ICC.1:2022, sections 7.3 and
     10.16).
     """
     tags = int.from_bytes(profile[128:132], "big")
+    if tags > _MOST_TAGS:
+        return True
     for entry in range(132, min(132 + 12 * tags, len(profile)), 12):
         start = int.from_bytes(profile[entry + 4 : entry + 8], "big")
         if profile[start : start + 4] == b"mpet":
@@ -107,7 +110,7 @@ def _through_profile(image: Image.Image, data: bytes | None) -> Image.Image | No
     """The image converted to sRGB by its ICC profile; None if plain conversion is as good, or the
     only way."""
     mode = image.mode
-    if mode != "LAB" and (data is None or _has_stages(data)):
+    if mode != "LAB" and (data is None or _is_costly(data)):
         return None
     try:
         if mode == "LAB":

@@ -22,17 +22,20 @@ MOST_FRAMES = 10_000  # only the first is used, but a file with more is an attac
 MOST_SEGMENTS = 5_000  # of a JPEG, metadata included; Pillow keeps each of them
 MOST_SCANS = 100  # of a progressive JPEG: each goes over the whole photo
 MOST_JUNK = 100_000  # bytes between the segments of a JPEG
+MOST_FILL = 1_000  # bytes in a row before a marker of a JPEG; its decoder begins each row again
 MOST_CHUNKS = 100_000  # of a PNG's pixels
 MOST_METADATA_CHUNKS = 1_000  # of a PNG or WebP; each may unpack to a megabyte
 MOST_METADATA_BYTES = 64_000_000  # of a PNG's chunks together; Pillow keeps each of them
 MOST_PACKED = 1.1  # times the bytes of its pixels, of a PNG's chunk of packed pixels
 MOST_EMPTY_BYTES = 1_000_000  # more than that, for chunks that pack nothing
-MOST_SUB_BLOCKS = 500_000  # of a GIF, at most 255 bytes each
+MOST_SUB_BLOCKS = 500_000  # of a GIF, at most 255 bytes each; blocks without any count too
 MOST_TAGS = 1_000  # of a TIFF's directory
+MOST_DIRECTORIES = 50  # of a TIFF's metadata: its own, EXIF, GPS and interoperability
 MOST_TAG_VALUES = 300_000  # numbers of a TIFF's tags together; Pillow makes an object of each
 MOST_TAG_BYTES = (
     100_000_000  # texts and blobs of a TIFF's tags together (Photoshop keeps its layers there)
 )
+MOST_SHARED_BYTES = 1_000_000  # of a TIFF's strips, which are unpacked one by one
 MOST_TILE_PIXELS = 1 << 22  # of a TIFF's tile that is larger than the photo
 MOST_RUN_LENGTH_PIXELS = 10_000_000  # of a run-length BMP, which Pillow decodes in Python
 MOST_EXIF_BYTES = 1 << 20  # Pillow takes 0.1 s for 16,000 fractions in it
@@ -153,6 +156,8 @@ _MARKER = re.compile(
 def _next_marker(file: IO[bytes]) -> int | None:
     """The second byte of the next JPEG marker; leaves the file's position after it."""
     while len(block := file.read(1 << 16)) > 1:
+        if b"\xff" * MOST_FILL in block:
+            raise ImageTooLarge(f"more than {MOST_FILL:,} bytes before a marker of a JPEG")
         if found := _MARKER.search(block):
             file.seek(found.end() - len(block), os.SEEK_CUR)
             return block[found.end() - 1]
@@ -255,6 +260,8 @@ def _check_gif(file: IO[bytes], _: Limits) -> None:
     file.seek(13 + _colour_table_bytes(file.read(11)[10:]))
     frames = sub_blocks = 0
     while (block := file.read(1)) in (b",", b"!"):
+        sub_blocks += 1
+        _at_most(sub_blocks, MOST_SUB_BLOCKS, "sub-blocks of a GIF")
         if block == b",":
             frames += 1
             _at_most(frames, MOST_FRAMES, "frames")
@@ -289,6 +296,9 @@ class _Tiff:
     TILE_WIDTH = 322
     TILE_HEIGHT = 323
     SIZES = (WIDTH, HEIGHT, TILE_WIDTH, TILE_HEIGHT)
+    STRIPS = (273, 324)
+    STRIP_BYTES = (279, 325)
+    PLACES = (3, 4, 16)  # types of strips: numbers of 2, 4 and 8 bytes
     DIRECTORIES = (
         34665,
         34853,
@@ -315,6 +325,19 @@ class _Tiff:
         have them.
         """
         return count == 1 and self.BYTES.get(kind, self.word + 1) <= self.word
+
+    def total(self, kind: int, count: int, value: int) -> int:
+        """The sum of a tag's whole numbers."""
+        size = self.BYTES[kind]
+        if count * size > self.word:
+            self.file.seek(value)
+            data = self.file.read(count * size)
+        elif count == 1:
+            return value
+        else:
+            data = value.to_bytes(self.word, self.order)[: count * size]
+        starts = range(0, len(data), size)
+        return sum(int.from_bytes(data[at : at + size], self.order) for at in starts)
 
     def pages(self) -> Iterator[int]:
         """The offset of each page's directory."""
@@ -354,19 +377,26 @@ def _check_tiff(file: IO[bytes], _: Limits) -> None:
     directories = [tiff.first]
     numbers = 0
     blobs = 0
+    packed = 0
     found: dict[int, int] = {}
     for start in directories:  # the list grows in the loop
         for tag, kind, count, value in tiff.tags(start):
             if tag in _Tiff.SIZES and not tiff.stored_in_place(kind, count):
                 raise ImageError("a broken photo: its size is not stored as a TIFF's")
+            if tag in (*_Tiff.STRIPS, *_Tiff.STRIP_BYTES) and kind not in _Tiff.PLACES:
+                raise ImageError("a broken photo: its strips are not stored as a TIFF's")
             found.setdefault(tag, value)
             numbers += 0 if kind in _Tiff.BLOBS else count
             blobs += count if kind in _Tiff.BLOBS else 0
             _at_most(numbers, MOST_TAG_VALUES, "values in a TIFF's tags")
             _at_most(blobs, MOST_TAG_BYTES, "bytes in a TIFF's tags")
+            if tag in _Tiff.STRIP_BYTES:
+                packed += tiff.total(kind, count, value)
             if tag in _Tiff.DIRECTORIES and value not in directories:
                 directories.append(value)
+                _at_most(len(directories), MOST_DIRECTORIES, "directories of a TIFF")
     width, height, tile_width, tile_height = (found.get(tag, 0) for tag in _Tiff.SIZES)
+    _at_most(packed - file.seek(0, os.SEEK_END), MOST_SHARED_BYTES, "bytes of shared strips")
     most = max(MOST_TILE_PIXELS, int(1.25 * width * height))  # a tile's sides are multiples of 16
     _at_most(tile_width * tile_height, most, "pixels in a TIFF's tile")
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, overload
 
@@ -470,7 +471,7 @@ class Index:
     def _where(self, top: int = 1, folder: str = "", since: str = "", until: str = "") -> Where:
         check_range(1, top=top)
         for date in (since, until):
-            if date and not DATE.fullmatch(date):
+            if date and not _is_date(date):
                 raise UsageError(
                     f"{date!r} is not a date",
                     hint="a year, month or day: 2021, 2021-05, 2021-05-30",
@@ -492,6 +493,15 @@ class Index:
             photo = Photo(path, model.limits)
             placed.append(replace(hit, path=path, photo=photo, shown=model.shown()))
         return replace(hits, hits=tuple(placed))
+
+
+def _is_date(text: str) -> bool:
+    """Whether it is a year, month or day of the calendar."""
+    try:
+        datetime.fromisoformat(f"{text}-01-01"[:10])
+    except ValueError:
+        return False
+    return bool(DATE.fullmatch(text))
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

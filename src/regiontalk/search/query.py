@@ -166,11 +166,12 @@ class Searcher:
             evidence = self.evidence(wanted, unwanted, where, config, max(top, SECOND_LOOK))
             likely = evidence.probabilities(config, [*wanted, *unwanted])
             shows, together = _all_shown(likely, len(wanted))
-            is_kept = (shows[:, : len(wanted)] >= (threshold or 0.0)).all(axis=1)
+            is_wanted = np.ones(len(together), dtype=bool)
             if config.likely:
-                is_kept &= (shows[:, len(wanted) :] > 1 - config.likely).all(axis=1)
+                is_wanted &= (shows[:, len(wanted) :] > 1 - config.likely).all(axis=1)
             for phrase in unwanted:
-                is_kept &= ~self._are_captioned([phrase], evidence.ids)
+                is_wanted &= ~self._are_captioned([phrase], evidence.ids)
+            is_kept = is_wanted & (shows[:, : len(wanted)] >= (threshold or 0.0)).all(axis=1)
             is_likely = np.asarray((shows[:, : len(wanted)] >= config.likely).all(axis=1))
             below = np.flatnonzero(is_kept & ~is_likely)
             is_likely[below] = self._are_captioned(wanted, evidence.ids[below])
@@ -186,7 +187,7 @@ class Searcher:
                 )
                 for photo, photo_vectors, row in zip(photos, vectors, best, strict=True)
             ]
-        closest = float(together.max()) if len(together) else None
+        closest = float(together[is_wanted].max()) if is_wanted.any() else None
         return Hits(query, tuple(hits), evidence.searched, closest=closest, **about)
 
     def evidence(
