@@ -42,7 +42,7 @@ from regiontalk.models.word_book import (
     clean_word,
     own_place,
 )
-from regiontalk.results import Confusion, Lesson, Region, WordReport
+from regiontalk.results import BoxXYXY, Confusion, Lesson, Region, WordReport
 
 LEAST_LIKELY = 0.1
 """A photo whose best region has a lower score has none to teach with."""
@@ -185,6 +185,19 @@ class ToTeach(NamedTuple):
     box_xyxy: Any = None
     """None: the photo's main region."""
     is_it: bool = True
+
+
+class Change(NamedTuple):
+    """What the model said of a region before it learned, and says now."""
+
+    photo: Any
+    name: str
+    """Of the photo."""
+    xyxy: BoxXYXY
+    before: str
+    after: str
+    phrase: str
+    """What it was to learn."""
 
 
 class _Seen(NamedTuple):

@@ -12,8 +12,8 @@ import pytest
 
 from regiontalk.cli.main import run
 from regiontalk.cli.teach import write_changes
-from regiontalk.lab.training.many_examples import Change
 from regiontalk.models.word_book import read_word_book
+from regiontalk.teaching import Change
 from taught_things import a_book, things
 
 PHOTOS = Path(__file__).parents[2] / "examples" / "photos"
@@ -242,7 +242,7 @@ def test_what_cannot_be_done_is_told_in_a_line(
         (("--train", "-o", "new"), 2, "no taught words yet"),
         (("--train", "-o", "new", "--from", "missing"), 4, "no such folder"),
         (("--train", "-o", "new", "--from", "few"), 4, "1 examples can be used"),
-        (("Rex", "chelsea.jpg", "-o", "new"), 2, "for --train"),
+        (("Rex", "chelsea.jpg", "-o", "new"), 2, "-o is for --train"),
     ],
 )
 def test_training_says_what_it_needs(
@@ -264,6 +264,18 @@ def test_training_says_what_it_needs(
 def test_a_page_shows_the_captions_before_and_after(tmp_path: Path) -> None:
     photo = PHOTOS / "coffee.jpg"
     box = (143.0, 20.0, 352.0, 255.0)
-    change = Change(photo, "coffee.jpg", box, "an espresso", "a cup", "an espresso")
+    change = Change(photo, "coffee.jpg", box, "a cup", "an espresso", "an espresso")
     write_changes(tmp_path / "page.html", [change])
     assert "an espresso (before: a cup)" in (tmp_path / "page.html").read_text()
+
+
+def test_teaching_writes_what_it_changed(
+    teach: Teach, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert teach("<b>Chelsea</b>", "chelsea.jpg", "--page", "page.html") == 0
+    assert "page.html: 1 caption changed" in capsys.readouterr().err
+    page = (tmp_path / "page.html").read_text()
+    assert r"\u003cb\u003eChelsea\u003c/b\u003e (before: a cat)" in page
+    assert "<b>Chelsea" not in page
+    assert teach("<b>Chelsea</b>", "chelsea.jpg", "--page", "again.html") == 0
+    assert "again.html: 0 captions changed" in capsys.readouterr().err

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -29,11 +30,10 @@ from regiontalk.errors import DataError, InputError, RegionTalkError, UsageError
 if TYPE_CHECKING:
     from regiontalk.images.limits import Limits
     from regiontalk.lab.data.records import Dataset, Record
-    from regiontalk.lab.training.many_examples import Change
     from regiontalk.model import Model
     from regiontalk.models.word_book import WordBook
-    from regiontalk.results import Lesson, WordReport
-    from regiontalk.teaching import ToTeach
+    from regiontalk.results import ImageRegions, Lesson, WordReport
+    from regiontalk.teaching import Change, ToTeach
 
 ADD = "add"
 MAX_PHRASE_WORDS = 3  # of a record's phrase that is taught as a word
@@ -86,7 +86,9 @@ def command() -> None:
     help="Train the captions of a new model, of --from or of all taught words. For many examples.",
 )
 @click.option("-o", "--output", type=PLACE, help="With --train: the new model's folder.")
-@click.option("--page", type=FILE, help="With --train: a page with the captions before and after.")
+@click.option(
+    "--page", type=FILE, help="Write a page with the captions that changed, before and after."
+)
 @book_options
 @max_megapixels_option
 @json_option
@@ -129,17 +131,22 @@ def add(
         )
         _train(wanted, model, max_megapixels, output, page, as_json, quiet)
         return
-    if output is not None or page is not None:
-        raise UsageError("-o and --page are for --train")
+    if output is not None:
+        raise UsageError("-o is for --train")
     if source and (given or box is not None):
         raise UsageError("--from takes no word, photo or box")
     wanted = _from_source(source, max_megapixels) if source else _from_photos(given, box)
     wanted = [one._replace(is_it=not is_not) for one in wanted]
     loaded = load_model(model, "cpu", max_megapixels, words_book=words_book)
+    before = {} if page is None else _captions_of(loaded, wanted)
     watched = console.track(iter(wanted), "Learning", len(wanted), quiet or len(wanted) == 1)
     lessons, skipped = learn(loaded, wanted, watched)
     for line in skipped:
         console.message(f"regiontalk: skipped {line}")
+    if page is not None:
+        changes = _changes(before, _captions_of(loaded, wanted))
+        write_changes(page, changes)
+        console.message(f"{page}: {console.count(len(changes), 'caption')} changed", quiet)
     if as_json:
         console.print_json({"words": [lesson.to_dict() for lesson in lessons], "skipped": skipped})
         return
@@ -300,8 +307,31 @@ def _train(
     console.message(f"{output}: learned {console.count(report.examples, 'example')}", quiet)
 
 
+def _captions_of(model: Model, wanted: Sequence[ToTeach]) -> dict[Any, ImageRegions]:
+    """What the model says now of each photo of the examples that can be opened."""
+    said = {}
+    for photo in dict.fromkeys(one.photo for one in wanted):
+        with suppress(RegionTalkError):  # `learn` tells
+            said[photo] = model(photo)
+    return said
+
+
+def _changes(before: Mapping[Any, ImageRegions], after: Mapping[Any, ImageRegions]) -> list[Change]:
+    """The regions with other captions than before."""
+    from regiontalk.teaching import Change
+
+    changes = []
+    for photo in [photo for photo in after if photo in before]:
+        old, new = before[photo], after[photo]
+        for one, other in zip(old.regions, new.regions, strict=True):  # the boxes stay
+            if one.caption != other.caption:
+                place = (photo, new.path or "photo", other.xyxy)
+                changes.append(Change(*place, one.caption, other.caption, other.caption))
+    return changes
+
+
 def write_changes(page: Path, changes: Sequence[Change]) -> None:
-    """A page with the examples and their captions, before and after."""
+    """A page with regions and their captions, before and after."""
     from regiontalk.images.photo import Photo
     from regiontalk.results import ImageRegions, Region, Shown
     from regiontalk.show.page import writing_page
