@@ -30,6 +30,7 @@ from regiontalk.results import (
     reaches,
 )
 from regiontalk.show import drawing
+from regiontalk.show.fiftyone_model import fiftyone_model
 
 numbers = st.floats(-1e6, 1e6)
 regions = st.builds(
@@ -309,6 +310,18 @@ def test_the_keywords_of_tags() -> None:
     found = Tags("a.jpg", 9, 9, "m", tags).to_dict()
     assert found["keywords"] == ["animal", "dog", "schipperke", "grass"]
     assert found["hierarchy"] == ["animal|dog|schipperke", "animal|dog", "grass"]
+
+
+def test_a_model_for_fiftyone(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = types.SimpleNamespace(Model=object, Detection=dict, Detections=dict)
+    monkeypatch.setitem(sys.modules, "fiftyone", made)
+    model = fiftyone_model(lambda _: PHOTO)
+    assert (model.media_type, model.ragged_batches) == ("image", True)
+    labels = [one["label"] for one in model.predict(None)["detections"]]
+    assert labels == ["a mug", "a lid"]
+    monkeypatch.setitem(sys.modules, "fiftyone", None)
+    with pytest.raises(MissingExtra, match=r"fiftyone\.Model needs fiftyone"):
+        fiftyone_model(lambda _: PHOTO)
 
 
 def test_fiftyone_detections() -> None:

@@ -14,6 +14,7 @@ import regiontalk
 from regiontalk.errors import InputError, ModelError, UsageError
 from regiontalk.inference.taught import SURE
 from regiontalk.model import Model
+from regiontalk.teaching import ToTeach, learn
 
 PHOTOS = Path(__file__).parents[1] / "examples" / "photos"
 CAT, CUP, BEAR = (str(PHOTOS / f"{name}.jpg") for name in ("chelsea", "coffee", "bear"))
@@ -106,6 +107,30 @@ def test_photos_that_cannot_be_used_are_skipped(model: Model, tmp_path: Path) ->
     with pytest.raises(InputError, match="none of 2 photos"):
         model.teach("Rex", [str(broken), str(broken)])
     assert [report.word for report in model.taught_words()] == ["Chelsea"]
+
+
+def test_a_photo_without_a_region_is_told(model: Model, tmp_path: Path) -> None:
+    thin = tmp_path / "thin.png"
+    Image.new("L", (60_000, 1), 90).save(thin)
+    with pytest.raises(InputError, match=r"thin\.png: no region was found in it") as error:
+        model.teach("line", [thin])
+    assert error.value.hint == "give the box of the thing"
+    assert not model.taught_to.file.path.exists()
+    assert model.teach("line", [(thin, [0, 0, 3000, 1])]).added == 1
+
+
+def test_one_bad_example_among_many_is_skipped_with_its_reason(model: Model) -> None:
+    wanted = [
+        ToTeach("Chelsea", CAT),
+        ToTeach("a;b", CAT),
+        ToTeach("Benny", BEAR, [9000, 9000, 9999, 9999]),
+    ]
+    lessons, skipped = learn(model, wanted)
+    assert [lesson.word for lesson in lessons] == ["Chelsea"]
+    word, box = skipped
+    assert "'a;b': a word cannot have a semicolon" in word
+    assert box.startswith(f"{BEAR}: ")
+    assert "nothing of it lies in the photo" in box
 
 
 @pytest.mark.parametrize(("word", "photos"), [("x" * 200, [CAT]), ("\x1b[2J", [CAT]), ("Rex", [])])

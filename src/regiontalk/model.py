@@ -306,6 +306,13 @@ class Model:
         """The words that the model was taught, and how well it knows each; weak words first."""
         return [] if self.taught is None else self.taught.reports()
 
+    def to_fiftyone(self) -> Any:
+        """A `fiftyone.Model`, as those of its zoo: `dataset.apply_model(model.to_fiftyone(),
+        label_field="regions")`. Labels are those of `ImageRegions.to_fiftyone`."""
+        from regiontalk.show.fiftyone_model import fiftyone_model
+
+        return fiftyone_model(self)
+
     @property
     def taught_to(self) -> Taught:
         """The word book and what reads it; raises `ModelError` for a model without."""

@@ -279,7 +279,7 @@ class ImageRegions(Answer):
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame with a row for each region."""
-        pandas = _import("pandas", "a DataFrame")
+        pandas = import_package("pandas", "a DataFrame")
         sides = ("x0", "y0", "x1", "y1")
         rows = []
         for plain in self._said()["regions"]:
@@ -293,7 +293,7 @@ class ImageRegions(Answer):
         """`fiftyone.Detections`: captions as labels, scores as `confidence`, boxes as FiftyOne has
         them: left, top, width and height as fractions of the photo. `shown` says which ones
         pictures show by default."""
-        fiftyone = _import("fiftyone", "fiftyone.Detections")
+        fiftyone = import_package("fiftyone", "fiftyone.Detections")
         likely = set(self.likely)
         detections = []
         for region in self.regions:
@@ -317,7 +317,7 @@ class ImageRegions(Answer):
         Every region has another `class_id`, so that each gets another colour. `data["shown"]` says
         which ones pictures show by default.
         """
-        supervision = _import("supervision", "supervision.Detections")
+        supervision = import_package("supervision", "supervision.Detections")
         import numpy as np
 
         likely = set(self.likely)
@@ -620,7 +620,8 @@ class AltText(Answer):
         return [(self.text, "")]
 
 
-def _import(package: str, purpose: str) -> Any:
+def import_package(package: str, purpose: str) -> Any:
+    """A package that is no extra; raises `MissingExtra` if it is not installed."""
     try:
         return importlib.import_module(package)
     except ImportError as error:

@@ -8,6 +8,7 @@ also in other processes that use the same book.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -41,8 +42,10 @@ from regiontalk.models.word_book import (
     clean_word,
     own_place,
 )
-from regiontalk.results import Confusion, Lesson, Region, WordReport
+from regiontalk.results import BoxXYXY, Confusion, Lesson, Region, WordReport
 
+LEAST_LIKELY = 0.1
+"""A photo whose best region has a lower score has none to teach with."""
 LARGE = 0.5
 """How much the main region of a photo is a large one: the power of its share of the photo."""
 NO_BACKGROUND = "regiontalk fit MODEL DATA --only background gives it what it needs"
@@ -184,6 +187,19 @@ class ToTeach(NamedTuple):
     is_it: bool = True
 
 
+class Change(NamedTuple):
+    """What the model said of a region before it learned, and says now."""
+
+    photo: Any
+    name: str
+    """Of the photo."""
+    xyxy: BoxXYXY
+    before: str
+    after: str
+    phrase: str
+    """What it was to learn."""
+
+
 class _Seen(NamedTuple):
     example: Example
     code: Floats
@@ -194,7 +210,7 @@ def learn(
     model: Learner, wanted: Sequence[ToTeach], watched: Iterable[ToTeach] | None = None
 ) -> tuple[list[Lesson], list[str]]:
     """Teaches examples of one or more words: what was learned of each word, and one line for each
-    photo that could not be used. Fails if none could. `watched`: the same examples, to report
+    example that could not be used. Fails if none could. `watched`: the same examples, to report
     progress."""
     taught = model.taught_to
     taught.check()
@@ -203,16 +219,19 @@ def learn(
             f"{len(wanted)} photos to teach with; it must be 1 to {MAX_EXAMPLES}",
             hint="one photo is enough to start",
         )
-    words = {one.word: clean_word(one.word) for one in wanted}
+    if len({one.word for one in wanted}) == 1:
+        clean_word(wanted[0].word)  # before any photo is looked at
     seen = list[_Seen]()
     skipped = list[str]()
     for one in wanted if watched is None else watched:
         try:
-            seen.append(_look_at(model, one._replace(word=words[one.word])))
+            seen.append(_look_at(model, one._replace(word=clean_word(one.word))))
         except RegionTalkError as error:
             if len(wanted) == 1:
                 raise
-            skipped.append(error.message)
+            name = path_of(one.photo)
+            is_named = Path(name).name in error.message
+            skipped.append(error.message if is_named else f"{name}: {error.message}")
     if not seen:
         raise InputError(f"none of {len(wanted)} photos could be used: {skipped[0]}")
     return remember(taught, seen), skipped
@@ -235,7 +254,7 @@ def _look_at(model: Learner, wanted: ToTeach) -> _Seen:
     region = look.regions.take(np.array([row]))
     code = with_codes(model.runtime, look, region).codes[0]
     x0, y0, x1, y1 = (round(side, 2) for side in look.boxes_xyxy[row].tolist())
-    photo = str(Path(name).absolute()) if name else _fingerprint(code)
+    photo = os.path.normpath(Path(name).absolute()) if name else _fingerprint(code)
     return _Seen(Example(wanted.word, photo, (x0, y0, x1, y1), wanted.is_it), code)
 
 
@@ -247,7 +266,7 @@ def _fingerprint(code: Floats) -> str:
 def main_region(model: Learner, look: Look, name: str) -> int:
     """Which of the detected regions the photo is of: a likely and large one."""
     regions = model.regions(look)
-    if not regions:
+    if not regions or regions[0].score < LEAST_LIKELY:
         raise InputError(
             f"{name or 'the photo'}: no region was found in it", hint="give the box of the thing"
         )

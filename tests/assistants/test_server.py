@@ -32,7 +32,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("hug.jpg", "coffee.jpg"):
         shutil.copy(PHOTOS / name, folder)
     shutil.copy(PHOTOS / "bear.jpg", place / "private.jpg")
+    (place / "film.mp4").write_bytes(b"a video")
     (folder / "link.jpg").symlink_to(place / "private.jpg")
+    (folder / "film.mp4").symlink_to(place / "film.mp4")
+    (folder / "up").symlink_to(place)
     with_index = regiontalk.Index.open(folder)
     with_index.update(regiontalk.load("fast", words_book=False))
     with_index.close()
@@ -107,16 +110,32 @@ def test_a_photo_is_shown_with_boxes(album: Album, folder: Path, draw: str, text
         "hug.jpg/../../private.jpg",
         "~/x.jpg",
         "file:///etc/passwd",
+        "up/private.jpg",
+        "%2e%2e/private.jpg",
+        "../film.mp4#t=1",
+        "film.mp4#t=1",
     ],
 )
-@pytest.mark.parametrize("tool", ["caption", "show"])
-def test_other_paths_do_not_exist(album: Album, tool: str, path: str) -> None:
-    assert "no such photo" in complaint(album, tool, path=path)
+@pytest.mark.parametrize(
+    ("tool", "asked"),
+    [
+        ("caption", {}),
+        ("describe", {}),
+        ("find", {"phrase": "a dog"}),
+        ("align", {"sentence": "a dog"}),
+        ("show", {}),
+    ],
+)
+def test_other_paths_do_not_exist(
+    album: Album, tool: str, asked: dict[str, str], path: str
+) -> None:
+    assert "no such photo" in complaint(album, tool, path=path, **asked)
 
 
 def test_the_private_folder_is_refused_by_its_full_path_too(album: Album, folder: Path) -> None:
     assert "no such photo" in complaint(album, "caption", path=str(folder.parent / "private.jpg"))
-    assert str(folder / "link.jpg") not in answer(album, "list_photos")["photos"]
+    listed = answer(album, "list_photos")["photos"]
+    assert not [path for path in listed if "link.jpg" in path or "private" in path]
 
 
 def test_what_is_wrong_is_told_in_one_line(album: Album, folder: Path) -> None:
@@ -124,6 +143,7 @@ def test_what_is_wrong_is_told_in_one_line(album: Album, folder: Path) -> None:
     assert "broken.jpg" in complaint(album, "caption", path="broken.jpg")
     assert "1001 characters" in complaint(album, "find", path="hug.jpg", phrase="x" * 1001)
     assert "between 1 and" in complaint(album, "search", phrase="a dog", top=0)
+    assert "0 or more" in complaint(album, "list_photos", skip=-1)
     for text in (complaint(album, "search", phrase=""), complaint(album, "show", path="nothing")):
         assert "\n" not in text
         assert "Traceback" not in text

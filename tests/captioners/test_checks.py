@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -36,6 +37,8 @@ def test_the_best_region_comes_first_and_rounding_is_clipped() -> None:
         ([((0, 0, 0.5, 1.0), "a dog", 0.5)], "boxes are in pixels, not fractions"),
         ([((0, 0, 9, 9), "  ", 0.5)], "region 0: the caption is '  ', not words"),
         ([((0, 0, 9, 9), None, 0.5)], "region 0: the caption is None, not words"),
+        ([((0, 0, 9, 9), "x" * 1001, 0.5)], "region 0: a caption of 1001 characters; 'xxx"),
+        (itertools.repeat(FINE), "more than 10000 regions"),  # it never ends
         ([((0, 0, 9, 9), "a dog", None)], "region 0: the score is None, not a number from 0 to 1"),
         ([((0, 0, 9, 9), "a dog", math.nan)], "region 0: the score is nan, not a number"),
         ([((0, 0, 9, 9), "a dog", 1.5)], "region 0: the score is 1.5, not a number"),
@@ -46,6 +49,11 @@ def test_nonsense_is_one_line(answer: Any, line: str) -> None:
         asked("toy", "dog.jpg", lambda: to_regions(answer, SIZE))
     assert caught.value.message.startswith("the model 'toy' on dog.jpg: ")
     assert "\n" not in caught.value.message
+
+
+def test_a_photo_of_one_pixel_has_boxes_of_one_pixel() -> None:
+    (region,) = to_regions([((0, 0, 1, 1), "a dot", 0.5)], (1, 1))
+    assert region.xyxy == (0, 0, 1, 1)
 
 
 def test_every_given_box_needs_a_caption() -> None:

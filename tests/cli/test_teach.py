@@ -6,13 +6,14 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from regiontalk.cli.main import run
 from regiontalk.cli.teach import write_changes
-from regiontalk.lab.training.many_examples import Change
 from regiontalk.models.word_book import read_word_book
+from regiontalk.teaching import Change
 from taught_things import a_book, things
 
 PHOTOS = Path(__file__).parents[2] / "examples" / "photos"
@@ -32,6 +33,17 @@ def teach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Teach:
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return capsys.readouterr().out.splitlines()
+
+
+def write_records(folder: Path, *records: dict[str, Any]) -> None:
+    folder.mkdir()
+    lines = (json.dumps(record) + "\n" for record in records)
+    (folder / "annotations.jsonl").write_text("".join(lines))
+
+
+def record(image: str, *phrases: str, size: tuple[int, int] = (512, 341)) -> dict[str, Any]:
+    regions = [{"xyxy": [143, 20, 352, 255], "phrase": phrase} for phrase in phrases]
+    return {"image": image, "width": size[0], "height": size[1], "regions": regions}
 
 
 def test_a_word_is_taught_used_and_forgotten(
@@ -88,9 +100,8 @@ def test_records_teach_their_short_phrases(
         {"xyxy": [71.5, 10, 176, 127.5], "phrase": "a mug"},
         {"xyxy": [0, 0, 50, 50], "phrase": "a corner of an old wooden table"},
     ]
-    record = {"image": "../coffee.jpg", "width": 256, "height": 170, "regions": regions}
-    (tmp_path / "records").mkdir()
-    (tmp_path / "records" / "annotations.jsonl").write_text(json.dumps(record) + "\n")
+    half = {"image": "../coffee.jpg", "width": 256, "height": 170, "regions": regions}
+    write_records(tmp_path / "records", half)
     assert teach("--from", "records") == 0
     out, err = capsys.readouterr()
     assert out.startswith("mug\t1 example")
@@ -98,6 +109,39 @@ def test_records_teach_their_short_phrases(
     (book,) = (tmp_path / "data").glob("words-*.npz")
     (example,) = read_word_book(book).examples
     assert example.xyxy == pytest.approx((143, 20, 352, 255), abs=3)  # in the photo's own pixels
+
+
+def test_bad_records_are_skipped_with_their_reasons(
+    teach: Teach, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_records(
+        tmp_path / "mixed",
+        record("../coffee.jpg", "a mug", "", "cup; saucer"),
+        record("gone.jpg", "a mug"),
+        record("../chelsea.jpg", "a cat", size=(0, 0)),
+    )
+    assert teach("--from", "mixed") == 0
+    out, err = capsys.readouterr()
+    assert out == "mug\t1 example\tweak: teach it with more photos\n"
+    coffee = tmp_path / "coffee.jpg"
+    assert [line.partition("skipped ")[2] for line in err.splitlines()[:3]] == [
+        f"{tmp_path / 'mixed' / 'gone.jpg'}: No such file or directory",
+        "../chelsea.jpg: its record says that it has 0×0 pixels",
+        f"{coffee}: 'cup; saucer': a word cannot have a semicolon or a quotation mark, nor "
+        "start with a minus",
+    ]
+    (book,) = (tmp_path / "data").glob("words-*.npz")
+    (example,) = read_word_book(book).examples
+    assert example.photo == str(coffee)  # as the photo itself would be called
+
+
+@pytest.mark.parametrize("options", [(), ("--train", "-o", "new")])
+def test_records_without_words_teach_nothing(
+    teach: Teach, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...]
+) -> None:
+    write_records(tmp_path / "empty", record("../coffee.jpg", "", " "))
+    assert teach("--from", "empty", *options) == 4
+    assert "no region with a short phrase" in capsys.readouterr().err
 
 
 def test_words_go_to_another_machine(
@@ -198,7 +242,7 @@ def test_what_cannot_be_done_is_told_in_a_line(
         (("--train", "-o", "new"), 2, "no taught words yet"),
         (("--train", "-o", "new", "--from", "missing"), 4, "no such folder"),
         (("--train", "-o", "new", "--from", "few"), 4, "1 examples can be used"),
-        (("Rex", "chelsea.jpg", "-o", "new"), 2, "for --train"),
+        (("Rex", "chelsea.jpg", "-o", "new"), 2, "-o is for --train"),
     ],
 )
 def test_training_says_what_it_needs(
@@ -220,6 +264,18 @@ def test_training_says_what_it_needs(
 def test_a_page_shows_the_captions_before_and_after(tmp_path: Path) -> None:
     photo = PHOTOS / "coffee.jpg"
     box = (143.0, 20.0, 352.0, 255.0)
-    change = Change(photo, "coffee.jpg", box, "an espresso", "a cup", "an espresso")
+    change = Change(photo, "coffee.jpg", box, "a cup", "an espresso", "an espresso")
     write_changes(tmp_path / "page.html", [change])
     assert "an espresso (before: a cup)" in (tmp_path / "page.html").read_text()
+
+
+def test_teaching_writes_what_it_changed(
+    teach: Teach, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert teach("<b>Chelsea</b>", "chelsea.jpg", "--page", "page.html") == 0
+    assert "page.html: 1 caption changed" in capsys.readouterr().err
+    page = (tmp_path / "page.html").read_text()
+    assert r"\u003cb\u003eChelsea\u003c/b\u003e (before: a cat)" in page
+    assert "<b>Chelsea" not in page
+    assert teach("<b>Chelsea</b>", "chelsea.jpg", "--page", "again.html") == 0
+    assert "again.html: 0 captions changed" in capsys.readouterr().err

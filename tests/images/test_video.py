@@ -169,7 +169,9 @@ def test_an_encrypted_video(tmp_path: Path) -> None:
     options = {**lock, "encryption_kid": "43" * 16}
     locked = tmp_path / "locked.mp4"
     write_video(locked, [draw_scene()], codec="libx264", options=options)
-    assert "encrypted" in refused(locked)
+    assert refused(locked) == "it is encrypted"
+    with pytest.raises(ImageError, match="it is encrypted"):
+        Photo(f"{locked}#t=0").open()
 
 
 def test_a_wrong_or_great_length(clip: Path, tmp_path: Path) -> None:  # noqa: F811

@@ -60,6 +60,8 @@ class Album:
         raise InputError(f"{text[:200]!r}: no such photo in {folders}", hint="list_photos")
 
     def list_photos(self, containing: str = "", skip: int = 0) -> dict[str, Any]:
+        if skip < 0:
+            raise UsageError("skip must be 0 or more")
         paths = []
         for folder in self.folders:
             photos = find_photos([str(folder)], suffixes=SUFFIXES, inside=folder)

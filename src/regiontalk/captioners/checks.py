@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
@@ -11,6 +12,8 @@ from regiontalk.results import BoxXYXY, Region
 
 Answered = TypeVar("Answered")
 
+MOST_REGIONS = 10_000  # of one photo
+LONGEST_CAPTION = 1000  # characters
 ROUNDING = 1.0  # pixel that a box may reach beyond the photo; it is clipped
 
 
@@ -57,7 +60,10 @@ def to_given_regions(answer: Iterable[Any], boxes_xyxy: list[BoxXYXY]) -> tuple[
 def _rows(answer: object) -> list[Any]:
     if not isinstance(answer, Iterable) or isinstance(answer, str | bytes):
         raise Nonsense(f"it gave {type(answer).__name__}, not a list of regions")
-    return list(answer)
+    rows = list(itertools.islice(answer, MOST_REGIONS + 1))
+    if len(rows) > MOST_REGIONS:
+        raise Nonsense(f"more than {MOST_REGIONS} regions")
+    return rows
 
 
 def _parts(number: int, region: object, names: tuple[str, ...]) -> tuple[Any, ...]:
@@ -79,7 +85,7 @@ def _box(number: int, box: Any, photo_size: tuple[int, int]) -> BoxXYXY:
     least, right, lowest = -ROUNDING, width + ROUNDING, height + ROUNDING
     if min(x0, y0) < least or x1 > right or y1 > lowest:
         raise Nonsense(f"{sides} is outside of the photo of {width}×{height} pixels")
-    if max(x1, y1) <= 1:
+    if max(x1, y1) <= 1 < max(photo_size):
         raise Nonsense(f"{sides} is less than a pixel; boxes are in pixels, not fractions")
     x0, y0, x1, y1 = max(x0, 0.0), max(y0, 0.0), min(x1, float(width)), min(y1, float(height))
     if x1 <= x0 or y1 <= y0:
@@ -91,6 +97,8 @@ def _caption(number: int, caption: object) -> str:
     text = one_line(" ".join(caption.split())) if isinstance(caption, str) else ""
     if not text:
         raise Nonsense(f"region {number}: the caption is {_short(caption)}, not words")
+    if len(text) > LONGEST_CAPTION:
+        raise Nonsense(f"region {number}: a caption of {len(text)} characters; {_short(text)}")
     return text
 
 

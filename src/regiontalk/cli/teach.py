@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,14 +25,15 @@ from regiontalk.cli.options import (
     with_options,
     words_book_option,
 )
-from regiontalk.errors import InputError, UsageError, need
+from regiontalk.errors import DataError, InputError, RegionTalkError, UsageError, need
 
 if TYPE_CHECKING:
-    from regiontalk.lab.training.many_examples import Change
+    from regiontalk.images.limits import Limits
+    from regiontalk.lab.data.records import Dataset, Record
     from regiontalk.model import Model
     from regiontalk.models.word_book import WordBook
-    from regiontalk.results import Lesson, WordReport
-    from regiontalk.teaching import ToTeach
+    from regiontalk.results import ImageRegions, Lesson, WordReport
+    from regiontalk.teaching import Change, ToTeach
 
 ADD = "add"
 MAX_PHRASE_WORDS = 3  # of a record's phrase that is taught as a word
@@ -84,7 +86,9 @@ def command() -> None:
     help="Train the captions of a new model, of --from or of all taught words. For many examples.",
 )
 @click.option("-o", "--output", type=PLACE, help="With --train: the new model's folder.")
-@click.option("--page", type=FILE, help="With --train: a page with the captions before and after.")
+@click.option(
+    "--page", type=FILE, help="Write a page with the captions that changed, before and after."
+)
 @book_options
 @max_megapixels_option
 @json_option
@@ -121,23 +125,28 @@ def add(
             raise UsageError("--train needs -o, the folder of the new model", hint="-o my-model")
         check_free(output)
         wanted = (
-            _from_source(source, longest=None)
+            _from_source(source, max_megapixels, longest=None)
             if source
             else _from_book(_open(model, words_book).taught_to.book)
         )
         _train(wanted, model, max_megapixels, output, page, as_json, quiet)
         return
-    if output is not None or page is not None:
-        raise UsageError("-o and --page are for --train")
+    if output is not None:
+        raise UsageError("-o is for --train")
     if source and (given or box is not None):
         raise UsageError("--from takes no word, photo or box")
-    wanted = _from_source(source) if source else _from_photos(given, box)
+    wanted = _from_source(source, max_megapixels) if source else _from_photos(given, box)
     wanted = [one._replace(is_it=not is_not) for one in wanted]
     loaded = load_model(model, "cpu", max_megapixels, words_book=words_book)
+    before = {} if page is None else _captions_of(loaded, wanted)
     watched = console.track(iter(wanted), "Learning", len(wanted), quiet or len(wanted) == 1)
     lessons, skipped = learn(loaded, wanted, watched)
     for line in skipped:
         console.message(f"regiontalk: skipped {line}")
+    if page is not None:
+        changes = _changes(before, _captions_of(loaded, wanted))
+        write_changes(page, changes)
+        console.message(f"{page}: {console.count(len(changes), 'caption')} changed", quiet)
     if as_json:
         console.print_json({"words": [lesson.to_dict() for lesson in lessons], "skipped": skipped})
         return
@@ -169,14 +178,17 @@ def _from_photos(given: tuple[str, ...], box: str | None) -> list[ToTeach]:
     return [ToTeach(word, photos.paths[0], one) for one in read_boxes(box).of(photos.paths[0])]
 
 
-def _from_source(source: Path, longest: int | None = MAX_PHRASE_WORDS) -> list[ToTeach]:
+def _from_source(
+    source: Path, max_megapixels: float, longest: int | None = MAX_PHRASE_WORDS
+) -> list[ToTeach]:
     """`longest`: leave out phrases of more words."""
     if not source.is_dir():
         raise InputError(f"{source}: {'not a folder' if source.exists() else 'no such folder'}")
+    from regiontalk.images.limits import Limits
     from regiontalk.lab.data.records import ANNOTATIONS
 
     if any((source / name).is_file() for name in ANNOTATIONS):
-        return _from_records(source, longest)
+        return _from_records(source, longest, Limits(megapixels=max_megapixels))
     return _from_folder(source)
 
 
@@ -187,8 +199,10 @@ def _from_folder(source: Path) -> list[ToTeach]:
     wanted = []
     for folder in sorted(path for path in source.iterdir() if path.is_dir()):
         if not folder.name.startswith("."):
-            paths = find_photos([str(folder)]).paths
-            wanted += [ToTeach(folder.name, path) for path in paths]
+            photos = find_photos([str(folder)])
+            for line in photos.skipped:
+                console.message(f"regiontalk: skipped {line}")
+            wanted += [ToTeach(folder.name, path) for path in photos.paths]
     if not wanted:
         raise InputError(
             f"{source}: no sub-folder with photos",
@@ -210,9 +224,7 @@ def _from_book(book: WordBook) -> list[ToTeach]:
     return wanted
 
 
-def _from_records(source: Path, longest: int | None) -> list[ToTeach]:
-    from regiontalk.images.limits import Limits
-    from regiontalk.images.photo import Photo
+def _from_records(source: Path, longest: int | None, limits: Limits) -> list[ToTeach]:
     from regiontalk.lab.data.records import Dataset
     from regiontalk.models.word_book import without_article
     from regiontalk.teaching import ToTeach
@@ -221,18 +233,18 @@ def _from_records(source: Path, longest: int | None) -> list[ToTeach]:
     wanted = list[ToTeach]()
     too_long = 0
     for record in dataset:
-        stored = source / record.image if record.shard is None else dataset.read_photo(record)
+        try:
+            photo, factors = _photo_of(record, dataset, limits)
+        except RegionTalkError as error:
+            console.message(f"regiontalk: skipped {error}")
+            continue
         for region in record.regions:
-            word = without_article(region.phrase)
-            if longest is None:
-                word = region.phrase
-            elif not 1 <= len(word.split()) <= longest:
+            word = region.phrase.strip() if longest is None else without_article(region.phrase)
+            if longest is not None and len(word.split()) > longest:
                 too_long += 1
-                continue
-            width, height = Photo.of(stored, Limits()).size
-            factors = (width / record.width, height / record.height) * 2
-            box = [side * factor for side, factor in zip(region.xyxy, factors, strict=True)]
-            wanted.append(ToTeach(word, stored, box))
+            elif word:
+                box = [side * factor for side, factor in zip(region.xyxy, factors, strict=True)]
+                wanted.append(ToTeach(word, photo, box))
     if too_long:
         console.message(
             f"left out {console.count(too_long, 'phrase')} of more than {longest} words"
@@ -240,6 +252,22 @@ def _from_records(source: Path, longest: int | None) -> list[ToTeach]:
     if not wanted:
         raise InputError(f"{source}: no region with a short phrase", hint='for example "a mug"')
     return wanted
+
+
+def _photo_of(
+    record: Record, dataset: Dataset, limits: Limits
+) -> tuple[Path | bytes, tuple[float, ...]]:
+    """The photo of a record, and by how much its boxes grow: records may be of smaller copies."""
+    from regiontalk.images.photo import Photo
+    from regiontalk.lab.data.records import join_paths
+
+    if min(record.width, record.height) < 1:
+        size = f"{record.width}×{record.height}"
+        raise DataError(f"{record.image}: its record says that it has {size} pixels")
+    path = Path(join_paths(dataset.folder, record.image))
+    photo = path if record.shard is None else dataset.read_photo(record)
+    width, height = Photo.of(photo, limits).size
+    return photo, (width / record.width, height / record.height) * 2
 
 
 def _train(
@@ -279,8 +307,31 @@ def _train(
     console.message(f"{output}: learned {console.count(report.examples, 'example')}", quiet)
 
 
+def _captions_of(model: Model, wanted: Sequence[ToTeach]) -> dict[Any, ImageRegions]:
+    """What the model says now of each photo of the examples that can be opened."""
+    said = {}
+    for photo in dict.fromkeys(one.photo for one in wanted):
+        with suppress(RegionTalkError):  # `learn` tells
+            said[photo] = model(photo)
+    return said
+
+
+def _changes(before: Mapping[Any, ImageRegions], after: Mapping[Any, ImageRegions]) -> list[Change]:
+    """The regions with other captions than before."""
+    from regiontalk.teaching import Change
+
+    changes = []
+    for photo in [photo for photo in after if photo in before]:
+        old, new = before[photo], after[photo]
+        for one, other in zip(old.regions, new.regions, strict=True):  # the boxes stay
+            if one.caption != other.caption:
+                place = (photo, new.path or "photo", other.xyxy)
+                changes.append(Change(*place, one.caption, other.caption, other.caption))
+    return changes
+
+
 def write_changes(page: Path, changes: Sequence[Change]) -> None:
-    """A page with the examples and their captions, before and after."""
+    """A page with regions and their captions, before and after."""
     from regiontalk.images.photo import Photo
     from regiontalk.results import ImageRegions, Region, Shown
     from regiontalk.show.page import writing_page

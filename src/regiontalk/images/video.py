@@ -199,6 +199,8 @@ def _frames(
     for packet in container.demux(stream):
         if time.monotonic() > ends_at:
             raise ImageTooLarge(f"it takes more than {most_seconds} seconds to decode")
+        if packet.has_sidedata("encryption_info"):  # some of its noise can be decoded
+            raise ImageError("it is encrypted")
         try:
             frames = packet.decode()
         except av.FFmpegError:

@@ -45,7 +45,7 @@ from regiontalk.models.background import NamedRegions, read_background
 from regiontalk.models.folder import BACKGROUND, check_free, read_model_folder
 from regiontalk.models.runtime import Floats
 from regiontalk.results import BoxXYXY
-from regiontalk.teaching import NO_BACKGROUND, ToTeach, main_region, path_of
+from regiontalk.teaching import NO_BACKGROUND, Change, ToTeach, main_region, path_of
 
 MIN_EXAMPLES = 20
 MAX_NAME_WORDS = 3
@@ -98,17 +98,6 @@ class Seen:
     """(M,) what the model says of these."""
     skipped: tuple[str, ...]
     """A line for each example that cannot be used."""
-
-
-class Change(NamedTuple):
-    """What the model said of an example before, and says now."""
-
-    photo: Any
-    name: str
-    xyxy: BoxXYXY
-    phrase: str
-    before: str
-    after: str
 
 
 @dataclass(frozen=True)
@@ -272,7 +261,7 @@ def _report(
     befores = greedy_captions(task.old, task.words, seen.inputs, CPU)
     afters = greedy_captions(net, task.words, seen.inputs, CPU)
     changes = [
-        Change(example.photo, example.name, example.xyxy, phrase, before, after)
+        Change(example.photo, example.name, example.xyxy, before, after, phrase)
         for example, phrase, before, after in zip(
             seen.examples, phrases, befores, afters, strict=True
         )
