@@ -45,6 +45,7 @@ from regiontalk.inference.phrases import about_words, read_phrases
 from regiontalk.inference.regions import Frame, Look, RegionTable
 from regiontalk.inference.sentences import SENTENCE, SentenceHead, SentenceOptions
 from regiontalk.inference.taught import SURE, TaughtWords, say_taught, without_parts
+from regiontalk.inference.teaching import Taught, ToTeach, learn
 from regiontalk.models.runtime import Runtime
 from regiontalk.models.settings import FindConfig
 from regiontalk.results import (
@@ -62,9 +63,9 @@ from regiontalk.results import (
     Tag,
     Tags,
     WordReport,
+    path_of,
     reaches,
 )
-from regiontalk.teaching import Taught, ToTeach, learn, path_of
 
 Photos = list[Any] | tuple[Any, ...] | Iterator[Any]
 """Several photos, which are processed one by one."""

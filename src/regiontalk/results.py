@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from regiontalk.errors import MissingExtra, RegionTalkError
@@ -36,6 +37,13 @@ NOT_SURE = "not sure"
 def reaches(value: float | None, cut_off: float) -> bool:
     """Whether a score or confidence is at least `cut_off`; a model that has none cannot fail."""
     return value is None or max(value, round(value, SHOWN_DIGITS)) >= cut_off
+
+
+def path_of(source: Any) -> str:
+    """What stands as `path` in a result: the given path, or the name of an open file; empty for
+    pixels and bytes."""
+    name = source if isinstance(source, str | Path) else getattr(source, "name", "")
+    return str(name) if isinstance(name, str | Path) else ""
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,7 @@ from regiontalk.inference.calibration import Scores
 from regiontalk.inference.name_list import NameList
 from regiontalk.inference.regions import Look
 from regiontalk.model import Model
-from regiontalk.results import Region
-from regiontalk.teaching import path_of
+from regiontalk.results import Region, path_of
 
 
 @dataclass(frozen=True)

@@ -27,11 +27,11 @@ from regiontalk.cli.options import (
 from regiontalk.errors import InputError, UsageError, need
 
 if TYPE_CHECKING:
+    from regiontalk.inference.teaching import ToTeach
     from regiontalk.lab.training.many_examples import Change
     from regiontalk.model import Model
     from regiontalk.models.word_book import WordBook
     from regiontalk.results import Lesson, WordReport
-    from regiontalk.teaching import ToTeach
 
 ADD = "add"
 MAX_PHRASE_WORDS = 3  # of a record's phrase that is taught as a word
@@ -111,8 +111,8 @@ def add(
     minutes, needs 20 examples or more, and the extra `train`. If the new model would name other
     things worse, nothing is written.
     """
+    from regiontalk.inference.teaching import learn
     from regiontalk.models.folder import check_free
-    from regiontalk.teaching import learn
 
     if trains:
         if given or box is not None or is_not:
@@ -149,7 +149,7 @@ def add(
 
 def _from_photos(given: tuple[str, ...], box: str | None) -> list[ToTeach]:
     from regiontalk.images.paths import find_photos
-    from regiontalk.teaching import ToTeach
+    from regiontalk.inference.teaching import ToTeach
 
     if len(given) < 2:
         raise UsageError(
@@ -182,7 +182,7 @@ def _from_source(source: Path, longest: int | None = MAX_PHRASE_WORDS) -> list[T
 
 def _from_folder(source: Path) -> list[ToTeach]:
     from regiontalk.images.paths import find_photos
-    from regiontalk.teaching import ToTeach
+    from regiontalk.inference.teaching import ToTeach
 
     wanted = []
     for folder in sorted(path for path in source.iterdir() if path.is_dir()):
@@ -199,7 +199,7 @@ def _from_folder(source: Path) -> list[ToTeach]:
 
 def _from_book(book: WordBook) -> list[ToTeach]:
     """The examples of the word book, whose photos may have gone."""
-    from regiontalk.teaching import ToTeach
+    from regiontalk.inference.teaching import ToTeach
 
     wanted = []
     for example in book.examples:
@@ -213,9 +213,9 @@ def _from_book(book: WordBook) -> list[ToTeach]:
 def _from_records(source: Path, longest: int | None) -> list[ToTeach]:
     from regiontalk.images.limits import Limits
     from regiontalk.images.photo import Photo
+    from regiontalk.inference.teaching import ToTeach
     from regiontalk.lab.data.records import Dataset
     from regiontalk.models.word_book import without_article
-    from regiontalk.teaching import ToTeach
 
     dataset = Dataset(source)
     wanted = list[ToTeach]()
@@ -407,8 +407,8 @@ def forget(
     quiet: bool,
 ) -> None:
     """Drop words from the word book."""
+    from regiontalk.inference.teaching import Taught
     from regiontalk.models.loading import load
-    from regiontalk.teaching import Taught
 
     if bool(words) == every:
         raise UsageError("give words to forget, or --all")

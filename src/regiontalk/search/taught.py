@@ -16,10 +16,10 @@ import numpy as np
 
 from regiontalk.inference import find as finder
 from regiontalk.inference.taught import SURE, TaughtWords, as_caption, say_taught, without_parts
+from regiontalk.inference.teaching import Taught
 from regiontalk.results import Finding, Hit, Hits, Region, WordMatch
 from regiontalk.search.query import Parsed, parse
 from regiontalk.search.store import PhotoFile, Store, StoredPhoto, Where
-from regiontalk.teaching import Taught
 
 SECOND_LOOK = 200
 """The best photos by 8 bits of their vectors, which are compared exactly."""

@@ -17,6 +17,7 @@ from regiontalk.errors import IndexProblem, InputError, UsageError
 from regiontalk.images.limits import Limits
 from regiontalk.images.moments import file_of, in_file, moment_of
 from regiontalk.images.photo import Photo, encode
+from regiontalk.inference.teaching import ToTeach, learn
 from regiontalk.model import Model
 from regiontalk.models.loading import load
 from regiontalk.models.packaged import FAST
@@ -25,7 +26,6 @@ from regiontalk.search.build import digest_of
 from regiontalk.search.index import Index
 from regiontalk.serve.corrections import pixels_of
 from regiontalk.serve.settings import Settings
-from regiontalk.teaching import ToTeach, learn
 
 JPEG_QUALITY = 85
 LIVE = {"size": 320, "proposals": 50}  # of pictures of the camera: see benchmarks/live.py

@@ -26,6 +26,7 @@ from regiontalk.inference.captions import decode_captions
 from regiontalk.inference.detect import recognize_given
 from regiontalk.inference.regions import Look, RegionTable
 from regiontalk.inference.taught import as_caption
+from regiontalk.inference.teaching import NO_BACKGROUND, ToTeach, main_region
 from regiontalk.lab.data.records import TrueRegion
 from regiontalk.lab.evaluation.names import is_right
 from regiontalk.lab.export.language import write_with_language
@@ -44,8 +45,7 @@ from regiontalk.model import Model
 from regiontalk.models.background import NamedRegions, read_background
 from regiontalk.models.folder import BACKGROUND, check_free, read_model_folder
 from regiontalk.models.runtime import Floats
-from regiontalk.results import BoxXYXY
-from regiontalk.teaching import NO_BACKGROUND, ToTeach, main_region, path_of
+from regiontalk.results import BoxXYXY, path_of
 
 MIN_EXAMPLES = 20
 MAX_NAME_WORDS = 3

@@ -41,7 +41,7 @@ from regiontalk.models.word_book import (
     clean_word,
     own_place,
 )
-from regiontalk.results import Confusion, Lesson, Region, WordReport
+from regiontalk.results import Confusion, Lesson, Region, WordReport, path_of
 
 LARGE = 0.5
 """How much the main region of a photo is a large one: the power of its share of the photo."""
@@ -54,12 +54,6 @@ class _Ready(NamedTuple):
     book: WordBook
     by_code: TaughtWords
     by_vector: TaughtWords | None
-
-
-def path_of(source: Any) -> str:
-    """The given path, or the name of an open file; empty for pixels and bytes."""
-    name = source if isinstance(source, str | Path) else getattr(source, "name", "")
-    return str(name) if isinstance(name, str | Path) else ""
 
 
 @dataclass
