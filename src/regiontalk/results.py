@@ -148,7 +148,7 @@ class Picture(ABC):
 
     @property
     def time(self) -> float | None:
-        """Of a frame of a video: the seconds from its beginning; None for a photo."""
+        """Seconds from the beginning of the video that it is a frame of; None for a photo."""
         moment = moment_of(self.path)
         return None if moment is None else moment.time
 
@@ -402,10 +402,10 @@ class UnsureRegion:
     """A region of an indexed photo of which the model is unsure whether it shows a taught word."""
 
     id: str
-    """Of the photo, as in `Hit.id`."""
+    """The photo's id, as in `Hit.id`."""
     path: str
     size: tuple[int, int]
-    """Of the photo."""
+    """Width and height of the photo."""
     xyxy: BoxXYXY
     word: str
     probability: float
@@ -576,7 +576,8 @@ class Tag:
 
     @property
     def path(self) -> str:
-        """As photo managers write hierarchical keywords: `animal|dog|schipperke`."""
+        """The keyword with its kinds, as photo managers write hierarchical keywords:
+        `animal|dog|schipperke`."""
         return "|".join((*self.kinds, self.word))
 
 
@@ -763,7 +764,7 @@ class Hit(Picture):
         }
 
     def labels(self) -> list[str]:
-        """For each region the words that match it, or its caption if there are none."""
+        """The words that match each region, or its caption if there are none."""
         words = [
             " ".join(one.word for one in self.words if one.region == row)
             for row in range(len(self.regions))

@@ -95,7 +95,7 @@ class AdaptedModel(Model):
         words: int | None,
         listed: NameList | None,
     ) -> tuple[Photo, tuple[int, int], list[Region]]:
-        """Without a look at the photo by the model of this package."""
+        """Asks the captioner alone; the model of this package does not look at the photo."""
         assert listed is None
         self._check_plain(beam, words)
         photo = Photo.of(source, self.limits)

@@ -64,9 +64,9 @@ class PhotoOptions:
     force: bool
     engine: str = options.LOCAL
     address: str | None = None
-    """Of verbs that have `options.cluster_options`."""
+    """The address of a Ray cluster; only verbs with `options.cluster_options` have one."""
     heads: tuple[Path, ...] = ()
-    """Of verbs that have `options.heads_option`."""
+    """Files of other heads; only verbs with `options.heads_option` take them."""
     words_book: options.Book | None = None
 
     def wanted(self, export: str | None = None) -> outputs.Wanted:

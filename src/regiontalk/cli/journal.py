@@ -50,7 +50,7 @@ class Journal:
     place: Path | None = None
     header: bytes = b""
     finished: dict[str, Result] = field(default_factory=dict)
-    """From earlier runs of the same command: path -> result, of photos that have not changed
+    """Path -> result, of earlier runs of the same command and of photos that have not changed
     since."""
     length: int = 0
     """Valid bytes of an earlier run's file."""

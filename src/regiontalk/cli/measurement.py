@@ -261,5 +261,5 @@ def ranking_table(figures: Mapping[str, Any], groups: Mapping[str, str] = DIRECT
 
 
 def share(value: float | None) -> str:
-    """In percent."""
+    """A share as text, in percent."""
     return "–" if value is None else f"{100 * value:.1f}"

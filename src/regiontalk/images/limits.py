@@ -197,7 +197,7 @@ _RAW_EXIF = b"Raw profile type exif\0"  # the EXIF of a PNG as ImageMagick write
 
 
 def _png_pixel_bytes(header: bytes) -> int:
-    """Of all rows before they are packed, from the content of the chunk IHDR."""
+    """Bytes of all rows before they are packed, from the content of the chunk IHDR."""
     width, height = (int.from_bytes(header[at : at + 4], "big") for at in (0, 4))
     channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}.get(header[-1], 4)
     return (1 + -(-width * channels * header[-2] // 8)) * height
@@ -229,7 +229,7 @@ def _check_webp(file: IO[bytes], limits: Limits) -> None:
 
 
 def is_animated_webp(header: bytes) -> bool:
-    """By a file's first `HEADER_BYTES`."""
+    """Whether a file is an animated WebP, by its first `HEADER_BYTES`."""
     flags = header[20:21] if header[:4] == b"RIFF" and header[8:16] == b"WEBPVP8X" else b""
     return bool(flags) and bool(flags[0] & 2)
 
@@ -296,7 +296,7 @@ class _Tiff:
     )  # EXIF, GPS, interoperability: Pillow reads them with the photo
     BLOBS = (1, 2, 7)  # bytes, text, undefined
     BYTES: ClassVar = {1: 1, 2: 1, 3: 2, 4: 4, 6: 1, 7: 1, 8: 2, 9: 4, 13: 4, 16: 8, 17: 8}
-    """Of a value of the types that sizes and offsets may have."""
+    """Type -> bytes of a value, for the types that sizes and offsets may have."""
 
     def __init__(self, file: IO[bytes]) -> None:
         header = file.read(16)

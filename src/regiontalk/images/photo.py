@@ -1,5 +1,5 @@
-"""From a photo's bytes to the network's input: the only pre-processing, for training and inference
-alike.
+"""The way from a photo's bytes to the network's input: the only pre-processing, for training and
+inference alike.
 
 source -> limits (`limits`) -> decoder, at a reduced size if possible -> upright sRGB -> long side
 -> CHW floats
@@ -176,8 +176,8 @@ def open_photo(source: PhotoSource, limits: Limits = DEFAULT_LIMITS) -> Image.Im
 def reduced(
     image: Image.Image, long_side: int, photo_size: tuple[int, int] | None = None
 ) -> Image.Image:
-    """For people: a photo of `photo_size` (default: the image's) as an image of at most `long_side`
-    pixels a side."""
+    """A photo of `photo_size` (default: the image's) for people: at most `long_side` pixels a
+    side."""
     photo_size = photo_size or image.size
     factor = min(1.0, long_side / max(photo_size))
     width, height = (max(1, round(side * factor)) for side in photo_size)
@@ -441,8 +441,8 @@ def _exif(image: Image.Image) -> Image.Exif:
 
 
 def _short_line(text: str) -> str:
-    """Without line breaks and control characters, and shortened, because names and messages come
-    from users' files."""
+    """The text without line breaks and control characters, and shortened, because names and
+    messages come from users' files."""
     printable = one_line(text)
     return printable if len(printable) <= 300 else printable[:300] + "…"
 

@@ -266,13 +266,13 @@ def _difference(one: _Look, other: _Look) -> float:
 
 
 def _most_changing(changes: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float]]:
-    """At most `PER_MINUTE` of each minute, in their order."""
+    """The largest changes, at most `PER_MINUTE` of each minute, in their order."""
     for _, of_minute in itertools.groupby(changes, lambda change: int(change[0] // 60)):
         yield from sorted(heapq.nlargest(PER_MINUTE, of_minute, key=lambda change: change[1]))
 
 
 def _to_image(frame: Any) -> Image.Image:
-    """In sRGB, turned as its camera was held."""
+    """The frame in sRGB, turned as its camera was held."""
     colours = {"src_colorspace": "ITU709"} if frame.colorspace == _BT709 else {}
     image: Image.Image = frame.to_image(**colours)
     return image.rotate(frame.rotation, expand=True) if frame.rotation else image

@@ -23,9 +23,9 @@ class Phrase:
 
     read: ReadPhrase
     tokens: tuple[int, ...]
-    """Of the language model; `UNKNOWN` for words that it does not know."""
+    """Tokens of the language model; `UNKNOWN` for words that it does not know."""
     aligned_tokens: tuple[int, ...]
-    """Of the alignment head, likewise; empty without such a head."""
+    """Tokens of the alignment head, likewise; empty without such a head."""
     vectors: Floats
     """(W, h), of the words that the alignment head knows."""
 
@@ -62,7 +62,8 @@ def about_words(phrases: Sequence[Phrase]) -> AboutWords:
 
 
 def read_phrases(runtime: Runtime, texts: Sequence[str], as_typed: bool = False) -> list[Phrase]:
-    """For `find`, which knows the words of the language model and those of the alignment head.
+    """Reads phrases for `find`, which knows the words of the language model and of the alignment
+    head.
 
     `as_typed`: correct no typing mistakes, and take no synonyms. Raises `UsageError` for an empty
     phrase.
@@ -76,7 +77,8 @@ def read_phrases(runtime: Runtime, texts: Sequence[str], as_typed: bool = False)
 
 
 def read_aligned(runtime: Runtime, texts: Sequence[str], as_typed: bool = False) -> list[Phrase]:
-    """For `search`, which knows the words of the alignment head alone: the phrases of a query."""
+    """Reads the phrases of a query for `search`, which knows the words of the alignment head
+    alone."""
     vocabulary = runtime.head(HEAD).words
     room = query_words.MAX_WORDS
     phrases = []

@@ -35,7 +35,7 @@ class Frame(NamedTuple):
     size: tuple[int, int]
     """Width and height in the input, without the padding."""
     scale: tuple[float, float]
-    """From the photo's pixels to the input's."""
+    """Factors (x, y) from the photo's pixels to the input's."""
 
     @property
     def whole_xyxy(self) -> Floats:

@@ -178,7 +178,8 @@ class ModelFolder:
     heads: Mapping[str, Head] = field(default_factory=dict)
     names: NameTable | None = None
     background: bytes | None = field(default=None, repr=False)
-    """For taught words; `background.read_background` reads it when there are some."""
+    """What taught words are compared with; `background.read_background` reads it when there are
+    some."""
 
 
 def detector_fingerprint(graphs: Mapping[str, bytes]) -> str:

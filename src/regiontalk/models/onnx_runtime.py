@@ -198,7 +198,7 @@ def _shortened(reason: str) -> str:
 
 
 def _threads(given: int | None) -> int:
-    """For onnxruntime, 0 means all cores."""
+    """How many threads to use; for onnxruntime, 0 means all cores."""
     text = os.environ.get(THREADS, "0") if given is None else str(given)
     if not text.isdecimal():
         raise UsageError(f"threads must be an integer from 0 (all cores), not {text!r}")

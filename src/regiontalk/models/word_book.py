@@ -46,7 +46,7 @@ class Example:
     photo: str
     """Its path or name, to recognise it in messages."""
     xyxy: BoxXYXY
-    """In pixels of the upright photo."""
+    """The region, in pixels of the upright photo."""
     is_it: bool = True
     """False: the region does not show what the word means."""
 

@@ -312,7 +312,7 @@ class _Caption(NamedTuple):
     """A caption of a photo."""
 
     words: frozenset[str]
-    """In the singular."""
+    """Its words, in the singular."""
     confidence: float
 
     @classmethod
@@ -345,7 +345,7 @@ def _readable(phrases: Sequence[Phrase]) -> list[Phrase]:
 
 
 def _meant_words(phrase: Phrase) -> list[frozenset[str]]:
-    """For each content word of a phrase, the words of captions that mean it."""
+    """The words of captions that mean each content word of a phrase."""
     return [caption_words(word) for word in phrase.read.content]
 
 

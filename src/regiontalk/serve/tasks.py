@@ -66,7 +66,8 @@ class Desk:
 
     @cached_property
     def quick_model(self) -> Model:
-        """For pictures of the camera; the package's fast one is loaded when it is first needed."""
+        """The model for pictures of the camera; the package's fast one is loaded when it is first
+        needed."""
         if self.live_model is None:
             return self.model.own
         loaded = load(self.live_model, words_book=self.words_book)

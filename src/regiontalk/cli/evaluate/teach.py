@@ -86,7 +86,7 @@ def teach(
 def _measure(
     asked: DatasetModel, name: str, words: dict[str, Any], everyday: Any, own: Any
 ) -> dict[str, Any]:
-    """In the space of codes or of vectors."""
+    """Measures the words in the space of codes or of vectors."""
     from regiontalk.inference.alignment import region_vectors
     from regiontalk.lab.evaluation import teaching
     from regiontalk.models.background import read_background

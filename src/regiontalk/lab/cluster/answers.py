@@ -36,7 +36,7 @@ class Answering:
     ask: Ask
     shards: Shards
     options: str
-    """Of the photos' addresses."""
+    """The storage options of the photos' addresses."""
 
     def __call__(self, model: Model, paths: Sequence[str]) -> Answered:
         model = as_files(model)

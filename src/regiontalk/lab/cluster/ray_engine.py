@@ -145,7 +145,8 @@ def _no_stderr() -> Iterator[None]:
 
 
 def _check_room() -> None:
-    """Without space for its own files, Ray waits for half a minute and gives no reason."""
+    """Raises an error if there is no space for Ray's own files: it would wait for half a minute and
+    give no reason."""
     place = Path(
         os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"
     )  # as Ray chooses it

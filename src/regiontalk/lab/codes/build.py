@@ -45,7 +45,7 @@ class Origin(NamedTuple):
     split: str | None = None
     surroundings: bool = False
     on_truths: bool = False
-    """Of the data set's own boxes instead of the best regions."""
+    """Compute codes of the data set's own boxes instead of the best regions."""
     size: int | None = None
     """The long side, in pixels, that photos are resized to; None: the model's."""
 

@@ -47,7 +47,7 @@ class BoxesOrigin(NamedTuple):
     dataset: Path
     split: str
     photos: int | None = None
-    """At most this many, drawn at random."""
+    """At most this many photos, drawn at random; None: all."""
     sides: tuple[int, int] | None = None
     """Range of the random longest side, in pixels, that larger photos are shrunk to; None: photos
     as they are."""

@@ -74,7 +74,7 @@ class EdgeBoxes:
 
 
 def gradient_edges(pixels: Map) -> tuple[Map, Map]:
-    """Of pixels (H, W, 3): the gradient of the channel that changes most, thinned to its ridges,
+    """For pixels (H, W, 3), the gradient of the channel that changes most, thinned to its ridges,
     and its direction."""
     smooth = cv2.GaussianBlur(pixels, (0, 0), BLUR)
     across = cv2.Sobel(smooth, cv2.CV_32F, 1, 0)

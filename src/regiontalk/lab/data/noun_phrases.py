@@ -230,7 +230,8 @@ def _modifies(tree: Tree, head: int, child: int) -> bool:
 
 
 def _belongs_to_somebody(tree: Tree, place: int) -> bool:
-    """In "a woman in a red hat standing" it is not the hat that stands."""
+    """Whether somebody does it: in "a woman in a red hat standing" it is not the hat that
+    stands."""
     if _animate(tree, place):
         return False
     while tree.tokens[place].head != place:
@@ -340,7 +341,7 @@ def participle(verb: Token) -> str:
 
 
 def _infinitive(verb: Token) -> str:
-    """Without the parser's lemma, which is "rid" for "rides"."""
+    """The infinitive, without the parser's lemma, which is "rid" for "rides"."""
     if verb.tag == "VBP":
         return verb.text
     if verb.text.endswith("ies") and len(verb.text) > 4:

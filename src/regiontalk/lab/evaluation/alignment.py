@@ -53,13 +53,13 @@ class AlignedPhotos:
 
     @classmethod
     def of_model(cls, asked: DatasetModel) -> AlignedPhotos:
-        """Of the photos that a model looks at."""
+        """Evidence of the photos that a model looks at."""
         head = AlignmentHead(asked.model.runtime)
         return cls(head, lambda record: asked.candidates(record).first(1 + BEST_REGIONS))
 
     @classmethod
     def of_codes(cls, runtime: Runtime, coded: CodedPhotos) -> AlignedPhotos:
-        """Of the photos whose region codes are in a file."""
+        """Evidence of the photos whose region codes are in a file."""
         return cls(AlignmentHead(runtime), lambda record: coded_regions(runtime, coded, record))
 
     def score_matrix(

@@ -59,7 +59,7 @@ class Item:
     verdict: str | None = None
     sheet: str | None = None
     number: int | None = None
-    """Where it is on the sheets."""
+    """The number of the box on the sheets."""
 
     def __post_init__(self) -> None:
         if self.verdict not in (*VERDICTS, None):

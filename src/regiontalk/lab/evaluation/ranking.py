@@ -64,8 +64,8 @@ def _means(models: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _ranks_of_sentences(model: ScoreMatrix) -> Integers:
-    """For each image the rank of its best own sentence. A tie with another's sentence counts
-    against it."""
+    """The rank of each image's best own sentence. A tie with another's sentence counts against
+    it."""
     ranks = []
     for start in range(0, len(model.scores), ROWS_AT_ONCE):
         scores = np.asarray(model.scores[start : start + ROWS_AT_ONCE])
@@ -76,7 +76,7 @@ def _ranks_of_sentences(model: ScoreMatrix) -> Integers:
 
 
 def _ranks_of_images(model: ScoreMatrix) -> Integers:
-    """For each sentence the rank of its image. A tie with another image counts against it."""
+    """The rank of each sentence's image. A tie with another image counts against it."""
     own = np.asarray(model.scores[model.owners, np.arange(len(model.owners))])
     ranks = np.zeros(len(own), dtype=np.intp)
     for start in range(0, len(model.scores), ROWS_AT_ONCE):

@@ -47,8 +47,8 @@ def label(name: str, values: Mapping[str, Any]) -> str:
 
 
 def leave_one_out(references: Sequence[References]) -> list[Pair]:
-    """Of each truth with several references, one against the others: the first, the second, … in
-    turn."""
+    """Compares one reference of each truth that has several with the others: the first, the second,
+    … in turn."""
     several = [more for more in references if len(more) > 1]
     turns = [(more, number % len(more)) for number, more in enumerate(several)]
     return [(more[turn], [*more[:turn], *more[turn + 1 :]]) for more, turn in turns]

@@ -155,8 +155,8 @@ def _ground(
 def _measure(
     model: Model, phrases: Sequence[Phrase], seen: RegionTable, by: str, exact: bool = True
 ) -> Measured:
-    """Not `exact`: the quicker measure. For `both`, the term that is the same for all captions is
-    left out."""
+    """How well captions fit photos; not `exact`: by the quicker measure. For `both`, the term that
+    is the same for all captions is left out."""
     if by == "likelihood":
         tokens = [phrase.tokens for phrase in phrases]
         return Measured(*likelihood.best_regions(model.runtime, seen.state, tokens, exact))

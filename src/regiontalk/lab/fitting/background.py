@@ -1,6 +1,6 @@
 """Makes what taught words are compared with (`models.background`): the axes of a space of regions,
-and the places of everyday regions in it; and named regions, on which `regiontalk teach --train` checks
-that a model forgets nothing.
+and the places of everyday regions in it; and named regions, on which `regiontalk teach --train`
+checks that a model forgets nothing.
 
 Shapes: D the size of a code or vector, k axes, M codes, N regions that are kept, E the language
 model's region input.
@@ -57,7 +57,7 @@ def look_at_regions(asked: DatasetModel, record: Record) -> SeenRegions:
 
 
 def _look_at_named(asked: DatasetModel, record: Record) -> NamedRegions | None:
-    """By their phrases, or the everyday words of their names."""
+    """The photo's marked regions, by their phrases or the everyday words of their names."""
     regions = [region for region in record.regions if region.phrase][:MAX_BOXES]
     if not regions:
         return None

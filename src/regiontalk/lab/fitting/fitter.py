@@ -63,7 +63,7 @@ class Fitter:
     """All of them for the parts `ON_ALL_DATA`, the first for the others."""
     parts: Sequence[str]
     scorer: SentenceScorer
-    """For settings and ranking."""
+    """Judges captions, for settings and ranking."""
     track: Track
     detector: str = ""
     """`detector_fingerprint` of the model; for names."""
@@ -182,7 +182,7 @@ class Fitter:
         return report
 
     def _fit_search(self) -> Report:
-        """On what is stored of photos if the model has these settings."""
+        """Fits search on what an index stores of photos if the model has these settings."""
 
         def look(asked: DatasetModel, record: Record) -> tuple[Record, Entry]:
             file = PhotoFile(f"{asked.dataset.folder}/{record.image}", 0, 0)

@@ -165,7 +165,7 @@ def _descend(layers: list[Floats], inputs: Floats, wanted: Floats) -> list[Float
 
 
 def _gradients(layers: Sequence[Floats], inputs: Floats, wanted: Floats) -> list[Floats]:
-    """Of the mean cross-entropy and the decay, by W (F, H), b (H,), v (H,) and c."""
+    """Gradients of the mean cross-entropy and the decay, by W (F, H), b (H,), v (H,) and c."""
     weights, biases, outputs, output_bias = layers
     hidden = np.maximum(inputs @ weights + biases, 0)  # (N, H)
     found = sigmoid(hidden @ outputs + output_bias)  # (N,)

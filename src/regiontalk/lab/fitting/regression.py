@@ -23,7 +23,7 @@ IMPOSSIBLE = -1e9  # of a row that is padding
 
 
 def logistic_regression(columns: Floats, wanted: Floats) -> Floats:
-    """By Newton's method: columns (K, N) and targets (N,) -> weights (K,)."""
+    """Logistic regression by Newton's method: columns (K, N) and targets (N,) -> weights (K,)."""
     weights = np.zeros(len(columns))
     for _ in range(ROUNDS):
         found = sigmoid(weights @ columns)
@@ -51,8 +51,8 @@ def rounded(numbers: Floats) -> tuple[float, ...]:
 def padded(
     pairs: Sequence[tuple[Floats, NDArray[np.bool_]]],
 ) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Of N choices with features (R, K) and which of them are right (R,): features (N, R, K), which
-    rows are used (N, R), and which of those are right (N, R)."""
+    """Pads N choices with features (R, K) and which of them are right (R,) to one length: features
+    (N, R, K), which rows are used (N, R), and which of those are right (N, R)."""
     most = max(len(right) for _, right in pairs)
     columns = pairs[0][0].shape[1]
     features = np.zeros((len(pairs), most, columns))

@@ -71,7 +71,7 @@ class Asked(NamedTuple):
     rarity: float
     is_sentence: bool = False
     is_name: bool = False
-    """Of a class of objects, asked of photos whose objects are marked."""
+    """Whether it is the name of a class of objects, asked of photos whose objects are marked."""
 
     def logits(self, config: SearchConfig) -> Floats:
         """(P,)"""
@@ -79,7 +79,7 @@ class Asked(NamedTuple):
         return config.logits(fits, captions, likelihoods, self.words, self.rarity)
 
     def rank(self, config: SearchConfig) -> float:
-        """Of the best right photo; infinite where none is among the best."""
+        """The rank of the best right photo; infinite where none is among the best."""
         scores = self.logits(config)
         if not self.right.any():
             return math.inf
@@ -114,7 +114,8 @@ def fit_asked(every: Sequence[Asked]) -> SearchConfig:
 
 
 def _weights_of_one_word(single: Sequence[Asked]) -> tuple[float, ...]:
-    """Of fit, captions, likelihood and rarity, and the bias; none of the first four is negative."""
+    """Weights of fit, captions, likelihood and rarity, and the bias; none of the first four is
+    negative."""
     columns = np.concatenate([_columns(one) for one in single], axis=1)
     wanted = smoothed(np.concatenate([one.right for one in single]))
     used = list(range(len(columns)))
@@ -292,7 +293,7 @@ class _Asking(NamedTuple):
     truth: Sequence[PhotoTruth]
 
     def ask(self, text: str) -> Asked | None:
-        """Of the photos that can be judged."""
+        """Asks about the photos that can be judged."""
         found = self._search(text)
         if found is None:
             return None
@@ -302,7 +303,7 @@ class _Asking(NamedTuple):
         return found.asked(judged, right)
 
     def ask_name(self, name: str) -> Asked | None:
-        """Of the photos whose objects are marked."""
+        """Asks about the photos whose objects are marked."""
         found = self._search(name)
         if found is None:
             return None
@@ -311,7 +312,7 @@ class _Asking(NamedTuple):
         return found.asked(judged, right)._replace(is_name=True)
 
     def ask_sentence(self, text: str, owner: int) -> Asked | None:
-        """Of all photos; the number of its own is known."""
+        """Asks about all photos; the number of the sentence's own is known."""
         found = self._search(text)
         if found is None:
             return None

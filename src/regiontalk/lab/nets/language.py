@@ -28,7 +28,7 @@ class LanguageConfig:
     """Differs from the paper: the whole photo's code and the box's geometry are added to the
     region's code."""
     dropout: float = 0.0
-    """On words and on the LSTM's output."""
+    """Dropout on words and on the LSTM's output."""
 
 
 class LanguageModel(nn.Module):

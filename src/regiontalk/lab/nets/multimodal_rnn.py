@@ -45,7 +45,7 @@ class MultimodalRNNConfig:
     heads: int = 1
     """Attention heads."""
     dropout: float = 0.5
-    """On words, on codes and before the output; never between states."""
+    """Dropout on words, on codes and before the output; never between states."""
 
 
 class Seen(NamedTuple):

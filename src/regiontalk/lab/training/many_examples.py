@@ -2,8 +2,8 @@
 
 The language model alone learns, from region inputs that the model's own graphs computed: the
 examples' phrases, and on other regions its old captions, so that it forgets nothing. The result is
-checked on named regions that it did not learn from before it is written. Names, heads, probabilities
-and word books stay as they are.
+checked on named regions that it did not learn from before it is written. Names, heads,
+probabilities and word books stay as they are.
 
 Shapes: N examples, M other regions, E the language model's region input.
 """
@@ -79,10 +79,10 @@ class SeenExample(NamedTuple):
 
     photo: Any
     name: str
-    """Of the photo."""
+    """The photo's name."""
     xyxy: BoxXYXY
     words: tuple[str, ...]
-    """Of its phrase, as captions have them."""
+    """Words of its phrase, as captions have them."""
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ def train(seen: Seen, model: Path, out: Path, watcher: Watcher) -> Report:
 
 
 def _named_regions(background: bytes | None, model: str) -> NamedRegions:
-    """Of a model's file; raises `ModelError` if it has none."""
+    """The named regions in a model's file; raises `ModelError` if it has none."""
     named = None
     if background is not None:
         named = read_background(background, f"{model}: {BACKGROUND}").named

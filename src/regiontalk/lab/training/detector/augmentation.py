@@ -76,7 +76,7 @@ def quarter(
 
 
 def random_zoom(config: AugmentationConfig, random: np.random.Generator) -> float:
-    """From 1/zoom to zoom; as often below 1 as above."""
+    """A factor from 1/zoom to zoom; as often below 1 as above."""
     power = (
         random.choice(np.linspace(-1, 1, config.zooms)) if config.zooms else random.uniform(-1, 1)
     )

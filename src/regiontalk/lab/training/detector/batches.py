@@ -1,4 +1,4 @@
-"""From records to batches: which photos are in which batch, and how they become tensors.
+"""The way from records to batches: which photos are in which batch, and how they become tensors.
 
 A batch is a function of seed and step alone, so a run can resume at any step, and any number of
 workers or processes sees the same photos.

@@ -58,7 +58,7 @@ class SentencePicker:
 
     @classmethod
     def build(cls, config: PhotoSentencesConfig, datasets: Sequence[Dataset]) -> SentencePicker:
-        """With the vocabulary of the data sets' sentences."""
+        """Makes the vocabulary of the data sets' sentences."""
         sentences = [
             sentence for dataset in datasets for record in dataset for sentence in record.sentences
         ]

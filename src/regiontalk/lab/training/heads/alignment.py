@@ -130,7 +130,7 @@ class AlignmentTask(Task):
     reader: SentenceReader
     coded: list[CodedPhotos]
     photos: list[list[ToldPhoto]]
-    """Of each data set."""
+    """The photos of each data set."""
     step: int = 0
 
     @classmethod

@@ -48,7 +48,7 @@ class Segment(NamedTuple):
     """A run of words and how well each region fits it."""
 
     words: tuple[str, ...]
-    """Without loose ends, so that there may be none."""
+    """The words without loose ends; there may be none."""
     row: int
     """The region that the MRF chose."""
     fits: NDArray[np.float64]
