@@ -46,6 +46,11 @@ def path_of(source: Any) -> str:
     return str(name) if isinstance(name, str | Path) else ""
 
 
+def _rounded(box_xyxy: BoxXYXY) -> list[float]:
+    """A box as JSON has it."""
+    return [round(side, 2) for side in box_xyxy]
+
+
 @dataclass(frozen=True)
 class Name:
     """What something may be called, and how likely that is right."""
@@ -78,7 +83,7 @@ class Region:
     def to_dict(self, number: int) -> dict[str, Any]:
         out: dict[str, Any] = {
             "id": number,
-            "xyxy": [round(value, 2) for value in self.xyxy],
+            "xyxy": _rounded(self.xyxy),
             "score": round(self.score, 6),
             "caption": self.caption,
         }
@@ -352,7 +357,7 @@ class Confusion:
     word: str
 
     def to_dict(self) -> dict[str, Any]:
-        box = [round(value, 2) for value in self.xyxy]
+        box = _rounded(self.xyxy)
         return {"photo": self.photo, "xyxy": box, "word": self.word}
 
 
@@ -416,7 +421,7 @@ class UnsureRegion:
             "path": self.path,
             "width": self.size[0],
             "height": self.size[1],
-            "xyxy": [round(value, 2) for value in self.xyxy],
+            "xyxy": _rounded(self.xyxy),
             "word": self.word,
             "probability": round(self.probability, 4),
         }
@@ -431,7 +436,7 @@ class NamedRegion:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "xyxy": [round(value, 2) for value in self.xyxy],
+            "xyxy": _rounded(self.xyxy),
             "names": [name.to_dict() for name in self.names],
         }
 
@@ -653,7 +658,7 @@ class Segment:
         return {
             "text": self.text,
             "words": list(self.words),
-            "xyxy": [round(value, 2) for value in self.xyxy],
+            "xyxy": _rounded(self.xyxy),
             "score": round(self.score, 6),
             "word_scores": [round(value, 6) for value in self.word_scores],
         }
@@ -758,19 +763,18 @@ class Hit(Picture):
             "likely": self.likely,
             "words": [word.to_dict() for word in self.words],
             "regions": [
-                {"xyxy": [round(value, 2) for value in region.xyxy], "caption": region.caption}
+                {"xyxy": _rounded(region.xyxy), "caption": region.caption}
                 for region in self.regions
             ],
         }
 
     def labels(self) -> list[str]:
         """The words that match each region, or its caption if there are none."""
-        words = [
-            " ".join(one.word for one in self.words if one.region == row)
-            for row in range(len(self.regions))
-        ]
-        captions = [hedged(region.caption, self.is_sure(region)) for region in self.regions]
-        return [found or caption for found, caption in zip(words, captions, strict=True)]
+        labels = []
+        for row, region in enumerate(self.regions):
+            matched = " ".join(match.word for match in self.words if match.region == row)
+            labels.append(matched or hedged(region.caption, self.is_sure(region)))
+        return labels
 
     def draw(self) -> Image.Image:
         """The photo with the regions that match words of the query, and those words."""

@@ -146,7 +146,7 @@ def _from_indexes(
 
 
 def _show(every_photo: Sequence[Findings], wanted: outputs.Wanted, put: outputs.Put) -> None:
-    every = [finding for findings in every_photo for finding in findings]
+    every = list(itertools.chain.from_iterable(every_photo))
     if wanted.as_json and wanted.kind != "data":
         for finding in every:
             console.print_json(finding.to_dict())

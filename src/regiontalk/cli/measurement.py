@@ -251,13 +251,15 @@ def figures_table(title: str, figures: Mapping[str, Any]) -> Table:
 def ranking_table(figures: Mapping[str, Any], groups: Mapping[str, str] = DIRECTIONS) -> Table:
     """R@1/5/10 and median rank; a row for each of the `groups`, whose names are those of
     figures."""
-    rows = [
-        [title, *(f"{value:.1f}" for value in figures[name].values())]
-        for name, title in groups.items()
-    ]
+    rows = [[title, *one_decimal(figures[name].values())] for name, title in groups.items()]
     models = f", {figures['models']} models" if figures.get("models", 1) > 1 else ""
     title = f"{figures['images']} images, {figures['sentences']} sentences{models}"
     return title, ("", "R@1", "R@5", "R@10", "median rank"), rows
+
+
+def one_decimal(values: Iterable[float]) -> list[str]:
+    """Figures as text, with one digit after the point."""
+    return [f"{value:.1f}" for value in values]
 
 
 def share(value: float | None) -> str:

@@ -36,7 +36,7 @@ WITH_VIDEOS = (*SUFFIXES, *VIDEO_SUFFIXES)
 STDIN = "-"
 LARGEST_STDIN = 1 << 28  # bytes
 LONGEST_PATH = 4096
-AHEAD = 2  # photos per worker that are in progress before the first result is taken
+PHOTOS_AHEAD = 2  # photos per worker that are in progress before the first result is taken
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -225,7 +225,7 @@ def in_order(
     try:
         for item in items:
             under_way.append(pool.submit(work, item))
-            if len(under_way) >= AHEAD * workers:
+            if len(under_way) >= PHOTOS_AHEAD * workers:
                 yield under_way.popleft().result()
         while under_way:
             yield under_way.popleft().result()

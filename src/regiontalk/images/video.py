@@ -42,8 +42,12 @@ HEADER_BYTES = 512
 
 PER_MINUTE = 12  # frames of a minute at most: those where most changes
 STEP_SECONDS = 0.5  # between two frames that are compared
-NEW = 0.06  # mean difference of two frames, of 1, from which a frame shows something new
-STILL = 0.03  # the same between neighbours, below which a fade or a fast turn is over
+MIN_NEW_DIFFERENCE = (
+    0.06  # mean difference of two frames, of 1, from which a frame shows something new
+)
+MAX_STILL_DIFFERENCE = (
+    0.03  # the same between neighbours, below which a fade or a fast turn is over
+)
 MOST_UNSTILL = 3  # frames that are waited for until it is over
 COMPARED_SIDE = 32  # pixels of the compared frames
 
@@ -248,8 +252,8 @@ def _changes(looks: Iterable[_Look]) -> Iterator[tuple[float, float]]:
             kept = look
         else:
             change = _difference(look, kept)
-            is_still = _difference(look, before) < STILL or waited == MOST_UNSTILL
-            if change < NEW:
+            is_still = _difference(look, before) < MAX_STILL_DIFFERENCE or waited == MOST_UNSTILL
+            if change < MIN_NEW_DIFFERENCE:
                 waited = 0
             elif not is_still:
                 waited += 1

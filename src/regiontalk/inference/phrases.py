@@ -9,7 +9,7 @@ from typing import TypedDict
 import numpy as np
 
 from regiontalk.errors import UsageError
-from regiontalk.inference.alignment import HEAD, word_vectors
+from regiontalk.inference.alignment import ALIGNMENT_HEAD, word_vectors
 from regiontalk.inference.likelihood import clean_phrase
 from regiontalk.language import query_words
 from regiontalk.language.query_words import ReadPhrase
@@ -70,7 +70,7 @@ def read_phrases(runtime: Runtime, texts: Sequence[str], as_typed: bool = False)
     """
     if not all(text.strip() for text in texts):
         raise UsageError("an empty phrase", hint='for example: "a red umbrella"')
-    heads = [runtime.head(HEAD).words] if HEAD in runtime.heads else []
+    heads = [runtime.head(ALIGNMENT_HEAD).words] if ALIGNMENT_HEAD in runtime.heads else []
     vocabularies = [*heads, runtime.words]
     read = [query_words.read_phrase(text, vocabularies, as_typed) for text in texts]
     return [_to_phrase(runtime, phrase) for phrase in read]
@@ -79,7 +79,7 @@ def read_phrases(runtime: Runtime, texts: Sequence[str], as_typed: bool = False)
 def read_aligned(runtime: Runtime, texts: Sequence[str], as_typed: bool = False) -> list[Phrase]:
     """Reads the phrases of a query for `search`, which knows the words of the alignment head
     alone."""
-    vocabulary = runtime.head(HEAD).words
+    vocabulary = runtime.head(ALIGNMENT_HEAD).words
     room = query_words.MAX_WORDS
     phrases = []
     for text in texts:
@@ -102,9 +102,9 @@ _NOTHING = Phrase(ReadPhrase("", ()), (), (), np.zeros((0, 0), dtype=np.float32)
 def _to_phrase(runtime: Runtime, read: ReadPhrase) -> Phrase:
     words = [one.word or one.written.lower() for one in read.words]
     tokens = tuple(runtime.words.encode(words))
-    if HEAD not in runtime.heads:
+    if ALIGNMENT_HEAD not in runtime.heads:
         return Phrase(read, tokens, (), np.zeros((0, 0), dtype=np.float32))
-    head = runtime.head(HEAD)
+    head = runtime.head(ALIGNMENT_HEAD)
     aligned = head.words.encode(words)
     known = [token for token in aligned if token != UNKNOWN]
     size = int(head.info.net["size"])

@@ -22,13 +22,13 @@ from regiontalk import boxes as geometry
 from regiontalk.inference.calibration import Scores, calibrated, sigmoid
 from regiontalk.inference.decoding import Caption
 from regiontalk.inference.regions import RegionTable, Rows
+from regiontalk.language.articles import ARTICLES
 from regiontalk.language.vocabulary import Vocabulary
 from regiontalk.models.settings import RANKING_FEATURES, PredictionConfig, Ranking
 
 Floats = NDArray[np.float64]
 MIN_VOTE_IOU = 0.7  # above it, a refined proposal counts as the same region
 MIN_REPEAT_IOU = 0.3  # above it, two regions with the same words are the same thing
-ARTICLES = ("a", "an", "the")
 
 
 def rank(

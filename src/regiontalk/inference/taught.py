@@ -30,8 +30,7 @@ from numpy.typing import NDArray
 
 from regiontalk import boxes as geometry
 from regiontalk.inference.calibration import Scores, sigmoid
-from regiontalk.inference.rank import ARTICLES
-from regiontalk.language.articles import with_article
+from regiontalk.language.articles import ARTICLES, with_article
 from regiontalk.models.background import Space, to_length_1
 from regiontalk.models.runtime import Floats
 from regiontalk.models.word_book import WordBook

@@ -18,7 +18,7 @@ import numpy as np
 
 from regiontalk import boxes as geometry
 from regiontalk.errors import InputError, ModelError, RegionTalkError, UsageError
-from regiontalk.inference.alignment import HEAD, region_vectors
+from regiontalk.inference.alignment import ALIGNMENT_HEAD, region_vectors
 from regiontalk.inference.calibration import Scores
 from regiontalk.inference.codes import with_codes
 from regiontalk.inference.regions import Look
@@ -107,7 +107,7 @@ class Taught:
         background = self.check()
         by_code = TaughtWords.of(book, book.codes, background.codes, OF_CODES)
         by_vector = None
-        if background.vectors is not None and HEAD in self.runtime.heads:
+        if background.vectors is not None and ALIGNMENT_HEAD in self.runtime.heads:
             own = region_vectors(self.runtime, book.codes)
             by_vector = TaughtWords.of(book, own, background.vectors, OF_VECTORS)
         self._ready = _Ready(book, by_code, by_vector)

@@ -174,14 +174,10 @@ def _open_session(path: Path, graph: bytes, threads: int, providers: Sequence[st
     except Exception as error:
         raise _refused(path, "load", error) from error
     # An input that a model does not use is still in its graph.
-    found = tuple(
-        tuple(port.name for port in ports)
-        for ports in (session.get_inputs(), session.get_outputs())
-    )
-    if found != GRAPHS[path.stem]:
-        raise ModelError(
-            f"{path}: not the graph {path.stem!r}: it takes {found[0]} and gives {found[1]}"
-        )
+    takes = tuple(port.name for port in session.get_inputs())
+    gives = tuple(port.name for port in session.get_outputs())
+    if (takes, gives) != GRAPHS[path.stem]:
+        raise ModelError(f"{path}: not the graph {path.stem!r}: it takes {takes} and gives {gives}")
     return session
 
 

@@ -32,7 +32,7 @@ from regiontalk.models.folder import (
 from regiontalk.models.settings import AlignmentPredictionConfig
 from regiontalk.models.torch_runtime import TorchHead, TorchRuntime, model_info
 
-BETA = {"cosine": 0.05, "sum": 1.0, "fragments": 1.0}
+DEFAULT_BETAS = {"cosine": 0.05, "sum": 1.0, "fragments": 1.0}
 """Eq. 12's β where none was chosen: of the order of the differences between one word's fits to two
 regions."""
 
@@ -98,10 +98,10 @@ def alignment_head(
     beta: float | None = None,
     place_weight: float = 0.0,
 ) -> TorchHead:
-    """An alignment net as the head `words`; without `beta`, eq. 12's is `BETA`."""
+    """An alignment net as the head `words`; without `beta`, eq. 12's is `DEFAULT_BETAS`."""
     score = trained.recipe.net.score
     settings = AlignmentPredictionConfig(
-        beta=BETA[score] if beta is None else beta,
+        beta=DEFAULT_BETAS[score] if beta is None else beta,
         longest=WINDOW_WORDS,
         score=score,
         place_weight=place_weight,

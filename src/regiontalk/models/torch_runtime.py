@@ -182,10 +182,11 @@ class TorchHeads(Runtime):
             return super().read_words(tokens, mask)
         net = self._stages["words"].net
         assert isinstance(net, AlignmentNet)
-        parts = [
-            net.words(*(torch.as_tensor(part).to(self.device) for part in (some, some_mask)))
-            for some, some_mask in zip(_parts(tokens), _parts(mask), strict=True)
-        ]
+        parts = []
+        for some_tokens, some_mask in zip(_parts(tokens), _parts(mask), strict=True):
+            device_tokens = torch.as_tensor(some_tokens).to(self.device)
+            device_mask = torch.as_tensor(some_mask).to(self.device)
+            parts.append(net.words(device_tokens, device_mask))
         vectors: Floats = torch.cat(parts).cpu().numpy()
         return vectors
 

@@ -28,7 +28,7 @@ from regiontalk.serve.corrections import pixels_of
 from regiontalk.serve.settings import Settings
 
 JPEG_QUALITY = 85
-LIVE = {"size": 320, "proposals": 50}  # of pictures of the camera: see benchmarks/live.py
+LIVE_OPTIONS = {"size": 320, "proposals": 50}  # of pictures of the camera: see benchmarks/live.py
 MOST_CAPTIONS = 5  # of a photo in a list
 
 Answer = dict[str, Any]
@@ -284,7 +284,7 @@ def unsure(desk: Desk, top: int = 20, folder: str = "") -> Answer:
 TASKS: dict[str, Callable[..., Any]] = {
     "caption": _asking(Model.__call__),
     **{name: _asking(_ask_own(name)) for name in ("describe", "align", "find")},
-    "live": _asking(partial(Model.__call__, **LIVE), lambda desk: desk.quick_model),
+    "live": _asking(partial(Model.__call__, **LIVE_OPTIONS), lambda desk: desk.quick_model),
     **{
         task.__name__: task
         for task in (

@@ -205,12 +205,12 @@ def grounding(
         photos = _load_run(model, coded, measurement, place_weight)
         measurement.record.values["settings"] = {"place_weight": place_weight}
     figures = evaluate_grounding(photos.mentions(records), beta)
-    chain = {"… without knowing the phrases": figures["chain"]}
-    own = {"aligned region": figures, **chain, **figures["baselines"]}
-    own |= {f"aligned region: {name}": one for name, one in figures["types"].items()}
+    by_chain = {"… without knowing the phrases": figures["chain"]}
+    shares = {"aligned region": figures, **by_chain, **figures["baselines"]}
+    shares |= {f"aligned region: {name}": type_ for name, type_ in figures["types"].items()}
     rows = [
-        [name, share(one["accuracy"]), share(one["pointing"]), one["mentions"]]
-        for name, one in own.items()
+        [name, share(row["accuracy"]), share(row["pointing"]), row["mentions"]]
+        for name, row in shares.items()
     ]
     measurement.finish(
         figures, (f"{len(dataset)} images", ("", "IoU ≥ 0.5", "pointing", "phrases"), rows)
@@ -237,10 +237,9 @@ def find(*, model: Path, truth: Path, split: str, device: str, measurement: Meas
     dataset = open_split(truth, split)
     asked = measurement.model(model, dataset, device)
     absent = phrases_of_others(list(dataset))
-    sought = (
-        one
+    sought = itertools.chain.from_iterable(
+        seek(asked.model, record, asked.candidates(record), absent[record.image])
         for record in measurement.photos(dataset)
-        for one in seek(asked.model, record, asked.candidates(record), absent[record.image])
     )
     figures = evaluate_find(sought, asked.model.runtime.info.prediction.find or FindConfig())
     names = {

@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from regiontalk.cli import console
-from regiontalk.cli.measurement import Measurement, measured
+from regiontalk.cli.measurement import Measurement, measured, one_decimal
 from regiontalk.cli.options import MODEL, PLACE
 from regiontalk.errors import ModelError
 from regiontalk.lab.data.dataset_model import DatasetModel
@@ -74,11 +74,10 @@ def teach(
     figures = {}
     for name, own in zip(SPACES, (OF_CODES, OF_VECTORS), strict=True):
         figures[name] = _measure(asked, name, words, codes, own)
-    rows = [
-        (name, number, *(f"{share:.1f}" for share in shares.values()))
-        for name, measured_by in figures.items()
-        for number, shares in measured_by["by_examples"].items()
-    ]
+    rows = []
+    for name, measured_by in figures.items():
+        for number, shares in measured_by["by_examples"].items():
+            rows.append((name, number, *one_decimal(shares.values())))
     columns = ("by", "examples", "right", "right and said", "another said", "false")
     measurement.finish(figures, ("taught words, percent", columns, rows))
 

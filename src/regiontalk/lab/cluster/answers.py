@@ -14,7 +14,7 @@ from regiontalk.model import Model
 
 SMALLEST, LARGEST = 8, 1000  # photos of a shard
 # chunks for each worker, so that all have work until the end; where that leaves enough for a shard
-TURNS = 20
+PARTS_PER_WORKER = 20
 
 Item = TypeVar("Item")
 Ask = Callable[[Model, Any], Any]
@@ -36,7 +36,7 @@ class Answering:
     ask: Ask
     shards: Shards
     options: str
-    """The storage options of the photos' addresses."""
+    """The options that the photos' addresses share."""
 
     def __call__(self, model: Model, paths: Sequence[str]) -> Answered:
         model = as_files(model)
@@ -92,5 +92,5 @@ def make_chunks(paths: Sequence[str], workers: int) -> list[list[str]]:
 
 
 def in_chunks(items: Sequence[Item], workers: int) -> list[list[Item]]:
-    size = min(max(len(items) // (workers * TURNS), SMALLEST), LARGEST)
+    size = min(max(len(items) // (workers * PARTS_PER_WORKER), SMALLEST), LARGEST)
     return [list(items[start : start + size]) for start in range(0, len(items), size)]

@@ -33,7 +33,7 @@ OBJECT_STORE = (
 OWN_FILES = (
     16 << 20
 )  # bytes that Ray's sockets, ports and logs may take in the folder for temporary files
-PATIENCE = 5.0  # seconds for the head of a cluster to answer
+MAX_SECONDS_TO_ANSWER = 5.0  # seconds for the head of a cluster to answer
 
 
 class Worker:
@@ -161,7 +161,7 @@ def _check_address(address: str) -> None:
     if address == "auto":
         return
     try:
-        socket.create_connection((host, int(port)), PATIENCE).close()
+        socket.create_connection((host, int(port)), MAX_SECONDS_TO_ANSWER).close()
     except (OSError, ValueError, OverflowError) as error:
         hint = "--address HOST:6379, or auto on a machine of the cluster"
         raise ClusterProblem(f"{address}: no Ray cluster there: {error}", hint=hint) from error

@@ -107,11 +107,8 @@ def noun_phrase_between(tree: Tree, start: int, end: int) -> NounPhrase | None:
 
 def _phrase(tree: Tree, start: int, head: int, end: int) -> NounPhrase:
     full = tree.text(start, end)
-    longer = [
-        text
-        for text in (_plain(f"{full} {ending}") for ending in _endings(tree, head, end))
-        if text
-    ]
+    plain = [_plain(f"{full} {ending}") for ending in _endings(tree, head, end)]
+    longer = [text for text in plain if text]
     if len(longer) > MOST_LONG:
         longer = [longer[0], longer[len(longer) // 2], longer[-1]]
     plural = tree.tokens[head].tag in PLURALS

@@ -144,7 +144,7 @@ def sentence_scores(vectors: Floats, sentences: Sequence[Floats], score: str) ->
     starts = np.concatenate([[0], np.cumsum(lengths[with_words])[:-1]])
     divisors = {
         "cosine": lengths[with_words],
-        "fragments": len(vectors) * (lengths[with_words] + maxsim.LENGTHENED),
+        "fragments": len(vectors) * (lengths[with_words] + maxsim.LENGTHENED_CHAIN),
     }
     scores[with_words] = np.add.reduceat(of_words, starts) / divisors.get(score, 1)
     return scores

@@ -18,7 +18,7 @@ from regiontalk.errors import DataError
 from regiontalk.io.files import open_file, read_json_lines
 from regiontalk.io.typed import WithMore, to_dataclass
 
-CUTS = (1, 5, 10)
+RECALL_RANKS = (1, 5, 10)
 ROWS_AT_ONCE = 256
 LARGEST_ARRAYS = 1 << 32  # bytes: 100,000 images × 10,000 sentences in float32
 
@@ -39,7 +39,7 @@ class ScoreMatrix:
 
 def recalls(ranks: Integers) -> dict[str, float]:
     """Recall in percent at 1, 5 and 10, and the median rank (1 is best)."""
-    return {f"r{cut}": 100 * float((ranks <= cut).mean()) for cut in CUTS} | {
+    return {f"r{cut}": 100 * float((ranks <= cut).mean()) for cut in RECALL_RANKS} | {
         "median_rank": float(np.median(ranks))
     }
 
@@ -60,7 +60,10 @@ def evaluate_ranking(models: Iterable[ScoreMatrix]) -> dict[str, Any]:
 
 
 def _means(models: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    return {name: float(np.mean([figures[name] for figures in models])) for name in models[0]}
+    means = {}
+    for name in models[0]:
+        means[name] = float(np.mean([figures[name] for figures in models]))
+    return means
 
 
 def _ranks_of_sentences(model: ScoreMatrix) -> Integers:

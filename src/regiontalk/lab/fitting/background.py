@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from regiontalk.errors import DataError
-from regiontalk.inference.alignment import HEAD, region_vectors
+from regiontalk.inference.alignment import ALIGNMENT_HEAD, region_vectors
 from regiontalk.lab.data.dataset_model import DatasetModel
 from regiontalk.lab.data.records import Record
 from regiontalk.lab.evaluation.matching import boxes_of
@@ -30,7 +30,7 @@ from regiontalk.models.background import (
 )
 from regiontalk.models.runtime import Floats
 
-AXES = 384
+MAX_AXES = 384
 SHRINKAGE = 0.5
 """Added to the variances along the axes, as a share of their mean: axes along which hardly anything
 varies count less."""
@@ -68,7 +68,9 @@ def _look_at_named(asked: DatasetModel, record: Record) -> NamedRegions | None:
 
 def of_codes(model: Model, codes: Floats) -> SeenRegions:
     """Regions by their codes (R, D)."""
-    vectors = region_vectors(model.runtime, codes) if HEAD in model.runtime.heads else None
+    vectors = (
+        region_vectors(model.runtime, codes) if ALIGNMENT_HEAD in model.runtime.heads else None
+    )
     return SeenRegions(codes, vectors)
 
 
@@ -105,7 +107,7 @@ def _fit_space(codes: Floats, kept: np.ndarray[Any, Any]) -> Space:
     mean = codes.mean(axis=0)
     centred = (codes - mean).astype(np.float64)
     variances, directions = np.linalg.eigh(centred.T @ centred / len(codes))
-    best = np.argsort(-variances)[:AXES]
+    best = np.argsort(-variances)[:MAX_AXES]
     evened = variances[best] + SHRINKAGE * variances.mean()
     axes = (directions[:, best] / np.sqrt(evened)).astype(np.float32)
     places = to_length_1((codes[kept] - mean) @ axes)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from regiontalk.inference.alignment import HEAD, AlignmentHead
+from regiontalk.inference.alignment import ALIGNMENT_HEAD, AlignmentHead
 from regiontalk.inference.calibration import calibrated
 from regiontalk.inference.codes import BEST_REGIONS
 from regiontalk.lab.data.dataset_model import DatasetModel
@@ -165,7 +165,7 @@ class Fitter:
         photos = self._each(dataset, look, "Looking for phrases")
         sought, stored = (list(chain.from_iterable(part)) for part in zip(*photos, strict=True))
         config = find.fit(sought)
-        indexed = find.fit(stored) if HEAD in self.model.runtime.heads else None
+        indexed = find.fit(stored) if ALIGNMENT_HEAD in self.model.runtime.heads else None
         self.settings = replace(self.settings, find=config, find_indexed=indexed)
         report = {"likely": config.likely} | evaluate_find(sought, config)
         if indexed is not None:

@@ -12,10 +12,10 @@ from regiontalk.inference.calibration import Verdicts, sigmoid
 
 Floats = NDArray[np.float64]
 
-ROUNDS = 100
+MAX_ROUNDS = 100
 LAST_STEP = 1e-9
 LONGEST_STEP = 2.0  # Newton's method may diverge where nearly all are right or wrong
-DIGITS = 6  # of a stored number
+STORED_DIGITS = 6  # of a stored number
 CHOICE_ROUNDS = 50
 LAST_CHOICE_STEP = 1e-6
 MOST_HALVINGS = 40  # of a step of Newton's method
@@ -25,7 +25,7 @@ IMPOSSIBLE = -1e9  # of a row that is padding
 def logistic_regression(columns: Floats, wanted: Floats) -> Floats:
     """Logistic regression by Newton's method: columns (K, N) and targets (N,) -> weights (K,)."""
     weights = np.zeros(len(columns))
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         found = sigmoid(weights @ columns)
         curvature = (columns * (found * (1 - found))) @ columns.T + 1e-9 * np.eye(len(columns))
         step = np.linalg.solve(curvature, columns @ (found - wanted))
@@ -45,7 +45,7 @@ def smoothed(right: Verdicts) -> Floats:
 
 
 def rounded(numbers: Floats) -> tuple[float, ...]:
-    return tuple(float(f"{number:.{DIGITS}g}") for number in numbers.tolist())
+    return tuple(float(f"{number:.{STORED_DIGITS}g}") for number in numbers.tolist())
 
 
 def padded(

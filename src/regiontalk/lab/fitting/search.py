@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk.errors import DataError
-from regiontalk.inference.alignment import HEAD
+from regiontalk.inference.alignment import ALIGNMENT_HEAD
 from regiontalk.inference.calibration import Verdicts, sigmoid
 from regiontalk.inference.phrases import Phrase, read_aligned
 from regiontalk.lab.data.records import Record, evenly_spaced
@@ -50,7 +50,7 @@ MAX_WORDS = 60  # single ones that people wrote, of each half
 MAX_PHRASES = 40
 MAX_SENTENCES = 80
 MIN_PRECISION = 0.75  # of the photos above the line, for single words
-LINES = np.round(np.arange(0.05, 0.5, 0.005), 3)  # probabilities that are tried
+TRIED_LINES = np.round(np.arange(0.05, 0.5, 0.005), 3)  # probabilities that are tried
 HIGHEST_LINE = 0.5
 SMALLEST_SLOPE = 1e-3
 
@@ -157,7 +157,9 @@ def _with_long_phrases(config: SearchConfig, sentences: Sequence[Asked]) -> Sear
 def _with_line(config: SearchConfig, single: Sequence[Asked]) -> SearchConfig:
     likely = np.concatenate([sigmoid(one.logits(config)) for one in single])
     right = np.concatenate([one.right for one in single])
-    good = [line for line in LINES if precision(*counts(likely >= line, right)) >= MIN_PRECISION]
+    good = [
+        line for line in TRIED_LINES if precision(*counts(likely >= line, right)) >= MIN_PRECISION
+    ]
     line = float(good[0]) if good else HIGHEST_LINE
     return SearchConfig(
         config.fit,
@@ -250,7 +252,7 @@ def _some(every: Sequence[Item], count: int) -> list[Item]:
 
 def _queries(model: Model, records: Sequence[Record]) -> tuple[list[str], list[str]]:
     """Single words and phrases that people wrote."""
-    known = model.runtime.head(HEAD).words.words
+    known = model.runtime.head(ALIGNMENT_HEAD).words.words
     described = list(chain.from_iterable(record.regions for record in records))
     every = [region.phrase for region in described if region.type != "object"]
     texts = [*every, *chain.from_iterable(record.sentences for record in records)]

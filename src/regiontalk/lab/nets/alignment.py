@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regiontalk.inference.maxsim import LENGTHENED, similarities, word_scores
+from regiontalk.inference.maxsim import LENGTHENED_CHAIN, similarities, word_scores
 from regiontalk.lab.nets.sentence_encoders import Brnn, Gru, Transformer
 
 FIRST_SCALE = 15.0  # inverse temperature of cosines at the first step of a contrastive loss
@@ -200,7 +200,7 @@ def fragment_scores(vectors: Tensor, words: Tensor, used: Tensor, lengths: Tenso
     numbers of words of the sentences. As in the baseline's own paper it is divided by both lengths.
     """
     sums = F.relu(similarities(vectors, words, used)).float().sum(dim=1)  # (K, W)
-    return sum_sentences(sums, lengths) / (used.sum(dim=1)[:, None] * (lengths + LENGTHENED))
+    return sum_sentences(sums, lengths) / (used.sum(dim=1)[:, None] * (lengths + LENGTHENED_CHAIN))
 
 
 def instance_loss(vectors: Tensor, words: Tensor, used: Tensor, owners: Tensor) -> Tensor:

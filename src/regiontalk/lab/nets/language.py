@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regiontalk.lab.nets.localization import GEOMETRY
+from regiontalk.boxes import PLACE_NUMBERS
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class LanguageModel(nn.Module):
         self.dropout = config.dropout
         self.hidden = config.hidden
         self.visual = nn.Linear(
-            code * 2 + GEOMETRY if self.surroundings else code, config.embedding
+            code * 2 + PLACE_NUMBERS if self.surroundings else code, config.embedding
         )
         self.embedding = nn.Embedding(tokens + starts, config.embedding)
         beside = config.embedding if self.feed == "always" else 0
