@@ -834,10 +834,10 @@ class Hits(Sequence[Hit]):
         }
 
 
-def _about_words(found: Finding | Hits) -> dict[str, Any]:
+def _about_words(answer: Finding | Hits) -> dict[str, Any]:
     return {
-        "unknown": list(found.unknown),
-        "corrected": dict(found.corrected),
-        "synonyms": dict(found.synonyms),
-        "notes": list(found.notes),
+        "unknown": list(answer.unknown),
+        "corrected": dict(answer.corrected),
+        "synonyms": dict(answer.synonyms),
+        "notes": list(answer.notes),
     }

@@ -274,8 +274,8 @@ def _save_sidecar(photo: AltText, target: Path, force: bool) -> None:
     with reading(str(target)):
         size = (photo.width, photo.height)
         orientation = xmp.orientation_of(photo.path)
-        found = xmp.Found(photo.text, photo.regions, photo.tags)
-        data = xmp.to_xmp(found, size, orientation, existing, force)
+        content = xmp.Found(photo.text, photo.regions, photo.tags)
+        data = xmp.to_xmp(content, size, orientation, existing, force)
     try:
         with replacing(target) as partial:
             partial.write_bytes(data)

@@ -153,9 +153,9 @@ _MARKER = re.compile(
 def _next_marker(file: IO[bytes]) -> int | None:
     """The second byte of the next JPEG marker; leaves the file's position after it."""
     while len(block := file.read(1 << 16)) > 1:
-        if found := _MARKER.search(block):
-            file.seek(found.end() - len(block), os.SEEK_CUR)
-            return block[found.end() - 1]
+        if marker := _MARKER.search(block):
+            file.seek(marker.end() - len(block), os.SEEK_CUR)
+            return block[marker.end() - 1]
         if block.endswith(b"\xff"):
             file.seek(-1, os.SEEK_CUR)
     return None
@@ -354,19 +354,19 @@ def _check_tiff(file: IO[bytes], _: Limits) -> None:
     directories = [tiff.first]
     numbers = 0
     blobs = 0
-    found: dict[int, int] = {}
+    values: dict[int, int] = {}
     for start in directories:  # the list grows in the loop
         for tag, kind, count, value in tiff.tags(start):
             if tag in _Tiff.SIZES and not tiff.stored_in_place(kind, count):
                 raise ImageError("a broken photo: its size is not stored as a TIFF's")
-            found.setdefault(tag, value)
+            values.setdefault(tag, value)
             numbers += 0 if kind in _Tiff.BLOBS else count
             blobs += count if kind in _Tiff.BLOBS else 0
             _at_most(numbers, MOST_TAG_VALUES, "values in a TIFF's tags")
             _at_most(blobs, MOST_TAG_BYTES, "bytes in a TIFF's tags")
             if tag in _Tiff.DIRECTORIES and value not in directories:
                 directories.append(value)
-    width, height, tile_width, tile_height = (found.get(tag, 0) for tag in _Tiff.SIZES)
+    width, height, tile_width, tile_height = (values.get(tag, 0) for tag in _Tiff.SIZES)
     most = max(MOST_TILE_PIXELS, int(1.25 * width * height))  # a tile's sides are multiples of 16
     _at_most(tile_width * tile_height, most, "pixels in a TIFF's tile")
 

@@ -420,8 +420,8 @@ def _upright_srgb(image: Image.Image, ours: bool, long_side: int | None) -> Open
 def _orientation(image: Image.Image) -> int:
     """1 (as it is) to 8."""
     try:
-        found = int(_exif(image).get(ExifTags.Base.Orientation, 1))
-        return found if 1 <= found <= 8 else 1
+        orientation = int(_exif(image).get(ExifTags.Base.Orientation, 1))
+        return orientation if 1 <= orientation <= 8 else 1
     except Exception:  # broken metadata is no reason to reject the photo
         return 1
 

@@ -42,12 +42,10 @@ HEADER_BYTES = 512
 
 PER_MINUTE = 12  # frames of a minute at most: those where most changes
 STEP_SECONDS = 0.5  # between two frames that are compared
-MIN_NEW_DIFFERENCE = (
-    0.06  # mean difference of two frames, of 1, from which a frame shows something new
-)
-MAX_STILL_DIFFERENCE = (
-    0.03  # the same between neighbours, below which a fade or a fast turn is over
-)
+# Mean difference of two frames, of 1, from which a frame shows something new.
+MIN_NEW_DIFFERENCE = 0.06
+# The same between neighbours, below which a fade or a fast turn is over.
+MAX_STILL_DIFFERENCE = 0.03
 MOST_UNSTILL = 3  # frames that are waited for until it is over
 COMPARED_SIDE = 32  # pixels of the compared frames
 

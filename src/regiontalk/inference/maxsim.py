@@ -32,7 +32,8 @@ def word_scores(vectors: Any, words: Any, used: Any = None) -> Any:
 
 
 def similarities(vectors: Any, words: Any, used: Any = None) -> Any:
-    """vᵢ·sₜ of every region of every photo and every word, (K, R, W); `PADDING_SCORE` in padding rows."""
+    """vᵢ·sₜ of every region of every photo and every word, (K, R, W); `PADDING_SCORE` in padding
+    rows."""
     photos, regions, size = vectors.shape
     products = (vectors.reshape(photos * regions, size) @ words.T).reshape(
         photos, regions, len(words)

@@ -100,7 +100,7 @@ _NOTHING = Phrase(ReadPhrase("", ()), (), (), np.zeros((0, 0), dtype=np.float32)
 
 
 def _to_phrase(runtime: Runtime, read: ReadPhrase) -> Phrase:
-    words = [one.word or one.written.lower() for one in read.words]
+    words = [word.word or word.written.lower() for word in read.words]
     tokens = tuple(runtime.words.encode(words))
     if ALIGNMENT_HEAD not in runtime.heads:
         return Phrase(read, tokens, (), np.zeros((0, 0), dtype=np.float32))

@@ -146,7 +146,7 @@ class Look(NamedTuple):
     """The regions that survive NMS, highest score first; or the given boxes, in their order."""
     given: bool
     """Whether the boxes were given."""
-    said: tuple[Region, ...] | None = None
+    captioned: tuple[Region, ...] | None = None
     """The regions as another program's model captioned them (`captioners`); None: none did."""
 
     @property

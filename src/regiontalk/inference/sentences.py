@@ -26,9 +26,8 @@ from regiontalk.results import Sentence
 
 SENTENCE_HEAD = "sentence"  # the head's name
 NOWHERE = np.array([[0.0, 0.0, 1.0, 1.0]])  # the box of an empty photo
-VIEWS_PER_REGION = (
-    3  # a region, its surroundings, the whole photo; for a whole photo all three are the same
-)
+# A region, its surroundings, the whole photo; for a whole photo all three are the same.
+VIEWS_PER_REGION = 3
 
 
 @dataclass(frozen=True)
@@ -111,9 +110,9 @@ class SentenceHead:
     ) -> list[Caption]:
         """The best sentence of each of the inputs (S). `about`: for each, the codes (·, D) that it
         should fit by the alignment head. `beam`: default as in the settings."""
-        found = self._beam_search(self._begin(inputs), beam or self.settings.beam)
+        searched = self._beam_search(self._begin(inputs), beam or self.settings.beam)
         return [
-            self._rank(captions, codes)[0] for captions, codes in zip(found, about, strict=True)
+            self._rank(captions, codes)[0] for captions, codes in zip(searched, about, strict=True)
         ]
 
     def text_log_probabilities(
@@ -213,11 +212,11 @@ class SentenceHead:
         of `regions` regions."""
         tokens = self.words.encode(words)
         state = self._state(scenes, regions)
-        found = np.zeros((len(scenes), len(tokens)))
+        of_words = np.zeros((len(scenes), len(tokens)))
         for column, before in enumerate((self.words.start(), *tokens[:-1])[: len(tokens)]):
             logprobs, state = self._step(np.full(len(scenes), before), state)
-            found[:, column] = logprobs[:, tokens[column]]
-        return found
+            of_words[:, column] = logprobs[:, tokens[column]]
+        return of_words
 
     def _state(self, scenes: Floats, regions: int) -> decoding.State:
         """The decoder's state before START."""

@@ -285,14 +285,14 @@ def _put_in_place(partial: Path, path: Path, before: tuple[int, int] | None) -> 
     _remove(_aside(path))
 
 
-def _exchange(one: Path, other: Path) -> bool:
+def _exchange(first: Path, second: Path) -> bool:
     """Exchanges two folders atomically if the system can do that, so that `path` always exists."""
     try:
         rename = ctypes.CDLL(None).renameat2
     except (OSError, AttributeError, TypeError):  # not Linux
         return False
     here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    done: int = rename(here, os.fsencode(one), here, os.fsencode(other), swap)
+    done: int = rename(here, os.fsencode(first), here, os.fsencode(second), swap)
     return done == 0
 
 

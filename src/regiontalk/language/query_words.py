@@ -330,8 +330,8 @@ class _Reader:
                 starts_otherwise = word[0] != other[0]
                 if distance + starts_otherwise <= 2 and distance <= most:
                     number = self._numbers.get(other, len(self._numbers))
-                    found = (distance, starts_otherwise, number, other)
-                    best = found if best is None else min(best, found)
+                    candidate = (distance, starts_otherwise, number, other)
+                    best = candidate if best is None else min(best, candidate)
         if best is None:
             return ""
         return best[-1]

@@ -76,14 +76,14 @@ class OnnxGraphs:
         CPU, or answers that are no numbers."""
         if self._device == CPU:
             return
-        found = self.run(name, *inputs)
+        outputs = self.run(name, *inputs)
         by_provider = self._sessions[name]
         path = self._folder / f"{name}.onnx"
         by_cpu = _open_session(path, self._graphs[name], self._threads, [CPU_PROVIDER])
         self._sessions[name] = by_cpu
         expected = self.run(name, *inputs)
-        shapes = [part.shape for part in found] == [part.shape for part in expected]
-        if shapes and all(np.isfinite(part).all() for part in found):
+        shapes = [part.shape for part in outputs] == [part.shape for part in expected]
+        if shapes and all(np.isfinite(part).all() for part in outputs):
             self._sessions[name] = by_provider
         else:
             self._tell(why_not_graph(self._device, name, "its answers are not those of the CPU"))

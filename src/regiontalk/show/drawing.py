@@ -341,9 +341,9 @@ def ink(plate: Colour) -> Colour:
     return max(BLACK, WHITE, key=lambda colour: contrast(colour, plate))
 
 
-def contrast(one: Colour, other: Colour) -> float:
+def contrast(first: Colour, second: Colour) -> float:
     """The contrast ratio of two colours, from 1 to 21 (WCAG 2)."""
-    darker, lighter = sorted(map(_luminance, (one, other)))
+    darker, lighter = sorted(map(_luminance, (first, second)))
     return (lighter + 0.05) / (darker + 0.05)
 
 

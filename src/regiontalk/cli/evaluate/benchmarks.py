@@ -51,10 +51,10 @@ def objects(
 
     dataset = open_split(truth, split)
     names = classes_in(dataset)
-    asked = measurement.model(model, dataset, device)
-    phrases = read_phrases(asked.model.runtime, names)
+    dataset_model = measurement.model(model, dataset, device)
+    phrases = read_phrases(dataset_model.model.runtime, names)
     findings = [
-        find_classes(asked.model, record, asked.candidates(record), phrases)
+        find_classes(dataset_model.model, record, dataset_model.candidates(record), phrases)
         for record in measurement.photos(dataset)
     ]
     measurement.record.values["settings"] = {"seed": seed}
@@ -173,12 +173,12 @@ def context(
     from regiontalk.lab.evaluation.context import WAYS, caption_each_way, evaluate_context
 
     dataset = open_split(truth, split)
-    asked = measurement.model(model, dataset, device)
+    dataset_model = measurement.model(model, dataset, device)
     chosen = evenly_spaced(len(dataset), photos)
     measurement.record.values["settings"] = {"photos": len(chosen)}
     records = measurement.photos(dataset, chosen)
     figures = evaluate_context(
-        chain.from_iterable(caption_each_way(asked, record) for record in records)
+        chain.from_iterable(caption_each_way(dataset_model, record) for record in records)
     )
     columns = ("right", "same_as_together", "different_captions")
     rows = [(way, *one_decimal(itemgetter(*columns)(figures[way]))) for way in WAYS]

@@ -119,7 +119,9 @@ def captions(
 
     with _scorer(without, measurement) as scorer:
         references = {
-            one.image: one.sentences for one in measurement.records(truth, split) if one.sentences
+            record.image: record.sentences
+            for record in measurement.records(truth, split)
+            if record.sentences
         }
         measurement.record.uses("predictions", predictions)
         sentences = read_sentences(predictions, references, measurement.problems)

@@ -105,8 +105,8 @@ def judge(
     if predictions is None or (output is None) == (sheets is None):
         raise UsageError("give --predictions with -o PAGE.html or --list FOLDER; or --judged FILE")
     opener, sizes = _photos(truth, split, predictions, measurement)
-    found = judging.read_captioned(predictions, sizes, measurement.problems)
-    chosen = judging.choose(found, photos, Shown(threshold, top, confidence), seed)
+    captioned = judging.read_captioned(predictions, sizes, measurement.problems)
+    chosen = judging.choose(captioned, photos, Shown(threshold, top, confidence), seed)
     opened = judging.open_photos(
         console.track(chosen, "photos", len(chosen), measurement.quiet),
         opener,

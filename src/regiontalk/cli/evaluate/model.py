@@ -89,18 +89,18 @@ def names(
     settings = {"boxes": "true", "smallest": smallest, "longest_side": longest_side}
     measurement.record.values["settings"] = settings
     if predictions is not None:
-        found = measurement.predictions(
+        predicted = measurement.predictions(
             predictions, {one.image: (one.width, one.height) for one in records}
         )
     else:
         if not truth.is_dir():
             raise UsageError("--model needs photos: --truth must be a data set folder")
         assert model is not None
-        asked = measurement.model(model, Dataset(truth), device)
-        asked = replace(asked, longest_side=longest_side)
+        dataset_model = measurement.model(model, Dataset(truth), device)
+        dataset_model = replace(dataset_model, longest_side=longest_side)
         watched = console.track(records, "photos", len(records), measurement.quiet)
-        found = caption_objects(asked, watched, smallest)
-    figures = evaluate_names(records, found, smallest)
+        predicted = caption_objects(dataset_model, watched, smallest)
+    figures = evaluate_names(records, predicted, smallest)
     if figures["missing"]:
         measurement.problems.add(
             str(predictions or model),
@@ -235,13 +235,15 @@ def find(*, model: Path, truth: Path, split: str, device: str, measurement: Meas
     from regiontalk.models.settings import FindConfig
 
     dataset = open_split(truth, split)
-    asked = measurement.model(model, dataset, device)
+    dataset_model = measurement.model(model, dataset, device)
     absent = phrases_of_others(list(dataset))
     sought = itertools.chain.from_iterable(
-        seek(asked.model, record, asked.candidates(record), absent[record.image])
+        seek(dataset_model.model, record, dataset_model.candidates(record), absent[record.image])
         for record in measurement.photos(dataset)
     )
-    figures = evaluate_find(sought, asked.model.runtime.info.prediction.find or FindConfig())
+    figures = evaluate_find(
+        sought, dataset_model.model.runtime.info.prediction.find or FindConfig()
+    )
     names = {
         "accuracy": "best region right",
         "found": "reported as present",

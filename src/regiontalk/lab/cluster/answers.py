@@ -57,13 +57,13 @@ def answer_all(
     load: Callable[[], Model],
     answering: Answering,
     photos: Sequence[str],
-    asked: Mapping[str, Any],
+    values: Mapping[str, Any],
     workers: int,
     address: str | None,
 ) -> Iterator[Answered]:
     """Chunks as they are done, those of earlier runs of the same command first. Runs with equal
-    `asked` are the same command."""
-    done = answering.shards.begin(asked)
+    `values` are the same command."""
+    done = answering.shards.begin(values)
     yield Answered(len(done), {})
     chunks = make_chunks(not_done(photos, done), workers)
     yield from run(load, answering, chunks, workers, address)

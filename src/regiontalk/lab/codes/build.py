@@ -62,8 +62,8 @@ def compute_codes(origin: Origin, out: Path, workers: int, track: Track) -> Code
         raise DataError(
             f"{origin.dataset}: two photos with the same name; codes are looked up by name"
         )
-    asked = {name: getattr(origin, name) for name in ("surroundings", "on_truths", "size")}
-    folder = _open_parts(out, {"detector": detector, "photos": _digest(dataset), **asked})
+    settings = {name: getattr(origin, name) for name in ("surroundings", "on_truths", "size")}
+    folder = _open_parts(out, {"detector": detector, "photos": _digest(dataset), **settings})
     shares = [
         range(start, min(start + PHOTOS_PER_PART, len(names)))
         for start in range(0, len(names), PHOTOS_PER_PART)

@@ -153,8 +153,8 @@ def _code_photo(photos: DatasetModel, record: Record, origin: BoxesOrigin) -> Co
     longest = max(record.width, record.height)
     side = min(longest, _random_side(record, origin))
     boxes_xyxy = distinct_boxes(record)
-    asked = replace(photos, longest_side=side if side < longest else None)
-    regions = asked.coded_boxes(record, boxes_xyxy)
+    resized = replace(photos, longest_side=side if side < longest else None)
+    regions = resized.coded_boxes(record, boxes_xyxy)
     codes = regions.codes.astype(np.float16)
     return CodedBoxes(
         images=np.array([record.image]),

@@ -19,9 +19,8 @@ from regiontalk.lab.data.records import (
 )
 from regiontalk.results import BoxXYXY
 
-MAX_OVERHANG = (
-    0.5  # pixels that a box may exceed the border: coordinates of resized photos are rounded
-)
+# Pixels that a box may exceed the border: coordinates of resized photos are rounded.
+MAX_OVERHANG = 0.5
 
 Line = tuple[int, bytes]
 

@@ -52,10 +52,10 @@ class AlignedPhotos:
     """The whole photo and its best regions, with vectors, in the record's pixels."""
 
     @classmethod
-    def of_model(cls, asked: DatasetModel) -> AlignedPhotos:
+    def of_model(cls, dataset_model: DatasetModel) -> AlignedPhotos:
         """Evidence of the photos that a model looks at."""
-        head = AlignmentHead(asked.model.runtime)
-        return cls(head, lambda record: asked.candidates(record).first(1 + BEST_REGIONS))
+        head = AlignmentHead(dataset_model.model.runtime)
+        return cls(head, lambda record: dataset_model.candidates(record).first(1 + BEST_REGIONS))
 
     @classmethod
     def of_codes(cls, runtime: Runtime, coded: CodedPhotos) -> AlignedPhotos:

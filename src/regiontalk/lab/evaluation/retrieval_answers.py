@@ -17,9 +17,9 @@ al. 2017, or the querybank normalisation of Bogolin et al. 2022). So a photo's s
 photos beside it.
 
 The first and the last are costly. Photos are found by a quicker measure (a guess of the likelihood,
-`inference.likelihood.best_regions`; q alone), and the best `MAX_RERANKED` of each query are measured
-exactly. A guess of the likelihood is never too high: a photo that is first among those is first of
-all, unless its guess was not among the best.
+`inference.likelihood.best_regions`; q alone), and the best `MAX_RERANKED` of each query are
+measured exactly. A guess of the likelihood is never too high: a photo that is first among those is
+first of all, unless its guess was not among the best.
 
 Where a caption is in the source photo: the region where it is likeliest; where its words fit best
 (the region's score included, as in `regiontalk align`); where `find` finds it.
@@ -65,34 +65,34 @@ class Measured(NamedTuple):
 
 def answer_queries(
     model: Model,
-    asked: QuerySet,
+    query_set: QuerySet,
     photos: Mapping[str, RegionTable],
     by: str = "likelihood",
     grounded: bool = True,
 ) -> dict[str, Answer]:
     """Name of a query -> its answer. `photos` are the candidate regions of all images, in the
     pixels of the captions' boxes; not `grounded`: whole photos have no place for a caption."""
-    every_caption = chain.from_iterable(query.captions for query in asked.queries)
+    every_caption = chain.from_iterable(query.captions for query in query_set.queries)
     texts = list(dict.fromkeys(caption.phrase for caption in every_caption))
     phrases = {text: to_phrase(model.runtime, text) for text in texts}
     first = {
         name: _measure(model, list(phrases.values()), seen, by, exact=False)
         for name, seen in photos.items()
     }
-    columns = np.stack([first[image].scores for image in asked.images])  # (images, P)
-    usual = np.zeros(len(asked.images))
+    columns = np.stack([first[image].scores for image in query_set.images])  # (images, P)
+    usual = np.zeros(len(query_set.images))
     if by == "both":
-        usual = _usual_fits(model, [photos[image] for image in asked.images])
+        usual = _usual_fits(model, [photos[image] for image in query_set.images])
     places = {text: place for place, text in enumerate(texts)}
     scored = {}
-    for query in asked.queries:
+    for query in query_set.queries:
         wanted = [places[caption.phrase] for caption in query.captions]
         scored[query.query] = columns[:, wanted].mean(axis=1) - usual
     if by != "alignment":
-        scored = _rerank(model, asked, photos, phrases, scored, usual, by)
+        scored = _rerank(model, query_set, photos, phrases, scored, usual, by)
     answers = {}
-    for query in asked.queries:
-        scores = dict(zip(asked.images, scored[query.query].tolist(), strict=True))
+    for query in query_set.queries:
+        scores = dict(zip(query_set.images, scored[query.query].tolist(), strict=True))
         answers[query.query] = Answer(
             scores, _ground(model, query, photos, phrases, by) if grounded else ()
         )
@@ -101,7 +101,7 @@ def answer_queries(
 
 def _rerank(
     model: Model,
-    asked: QuerySet,
+    query_set: QuerySet,
     photos: Mapping[str, RegionTable],
     phrases: Mapping[str, Phrase],
     scored: Mapping[str, Scores],
@@ -114,8 +114,8 @@ def _rerank(
         name: np.argsort(-scores, kind="stable")[:MAX_RERANKED] for name, scores in scored.items()
     }
     again = {name: scores - UNSCORED_PENALTY for name, scores in scored.items()}
-    for row, image in enumerate(asked.images):
-        wanted = [query for query in asked.queries if row in best[query.query]]
+    for row, image in enumerate(query_set.images):
+        wanted = [query for query in query_set.queries if row in best[query.query]]
         every_caption = chain.from_iterable(query.captions for query in wanted)
         texts = list(dict.fromkeys(caption.phrase for caption in every_caption))
         if texts:

@@ -51,17 +51,19 @@ class SeenRegions:
     """Regions of the photo whose names are known."""
 
 
-def look_at_regions(asked: DatasetModel, record: Record) -> SeenRegions:
-    codes = asked.model.codes(asked.look(record)).codes
-    return replace(of_codes(asked.model, codes), named=_look_at_named(asked, record))
+def look_at_regions(dataset_model: DatasetModel, record: Record) -> SeenRegions:
+    codes = dataset_model.model.codes(dataset_model.look(record)).codes
+    return replace(
+        of_codes(dataset_model.model, codes), named=_look_at_named(dataset_model, record)
+    )
 
 
-def _look_at_named(asked: DatasetModel, record: Record) -> NamedRegions | None:
+def _look_at_named(dataset_model: DatasetModel, record: Record) -> NamedRegions | None:
     """The photo's marked regions, by their phrases or the everyday words of their names."""
     regions = [region for region in record.regions if region.phrase][:MAX_BOXES]
     if not regions:
         return None
-    looked_at = asked.coded_boxes(record, boxes_of(regions))
+    looked_at = dataset_model.coded_boxes(record, boxes_of(regions))
     names = tuple((region.coarse or region.phrase).lower() for region in regions)
     return NamedRegions(looked_at.state[2][1:], names)
 

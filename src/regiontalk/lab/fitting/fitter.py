@@ -154,8 +154,8 @@ class Fitter:
         dataset = self.datasets[0]
         absent = phrases_of_others([dataset[number] for number in self._numbers(dataset)])
 
-        def look(asked: DatasetModel, record: Record) -> tuple[list[Sought], list[Sought]]:
-            seen = asked.candidates(record)
+        def look(dataset_model: DatasetModel, record: Record) -> tuple[list[Sought], list[Sought]]:
+            seen = dataset_model.candidates(record)
             others = absent[record.image]
             stored = seek(
                 self.model, record, seen.first(1 + BEST_REGIONS), others, by_likelihood=False
@@ -173,8 +173,8 @@ class Fitter:
         return report
 
     def _fit_alignment(self) -> Report:
-        def align(asked: DatasetModel, record: Record) -> list[AlignedSentence]:
-            return AlignedPhotos.of_model(asked).sentences(record)
+        def align(dataset_model: DatasetModel, record: Record) -> list[AlignedSentence]:
+            return AlignedPhotos.of_model(dataset_model).sentences(record)
 
         photos = self._each(self.datasets[0], align, "Aligning phrases")
         report = alignment.fit(photos, AlignmentHead(self.model.runtime).settings)
@@ -184,9 +184,9 @@ class Fitter:
     def _fit_search(self) -> Report:
         """Fits search on what an index stores of photos if the model has these settings."""
 
-        def look(asked: DatasetModel, record: Record) -> tuple[Record, Entry]:
-            file = PhotoFile(f"{asked.dataset.folder}/{record.image}", 0, 0)
-            return record, to_entry(self.model, asked.look(record), file, b"")
+        def look(dataset_model: DatasetModel, record: Record) -> tuple[Record, Entry]:
+            file = PhotoFile(f"{dataset_model.dataset.folder}/{record.image}", 0, 0)
+            return record, to_entry(self.model, dataset_model.look(record), file, b"")
 
         photos = [
             self._each(one, look, f"Looking at {one.folder} for search") for one in self.datasets
@@ -227,7 +227,7 @@ class Fitter:
         judges = "confidence" in self.parts
         return self._each(
             dataset,
-            lambda asked, record: look_at(asked, record, tried, judges),
+            lambda dataset_model, record: look_at(dataset_model, record, tried, judges),
             f"Looking at {dataset.folder}",
         )
 
@@ -235,11 +235,13 @@ class Fitter:
         self, dataset: Dataset, answer: Callable[[DatasetModel, Record], Answer], doing: str
     ) -> list[Answer]:
         """The answers for the photos of a data set."""
-        asked = DatasetModel(self.model, dataset)
+        dataset_model = DatasetModel(self.model, dataset)
         numbers = self._numbers(dataset)
         return list(
             self.track(
-                asked.each(partial(answer, asked), numbers, self.workers), doing, len(numbers)
+                dataset_model.each(partial(answer, dataset_model), numbers, self.workers),
+                doing,
+                len(numbers),
             )
         )
 

@@ -77,15 +77,15 @@ def to_image(
 
 
 def look_at(
-    asked: DatasetModel,
+    dataset_model: DatasetModel,
     record: Record,
     tried: Sequence[PredictionConfig],
     judge_words: bool = False,
 ) -> SeenPhoto:
     """One photo, with captions for whatever one of the settings `tried` keeps; `judge_words`: and
     whether they are right."""
-    model = asked.model
-    with asked.open(record) as photo:
+    model = dataset_model.model
+    with dataset_model.open(record) as photo:
         look = model.look(photo, proposals=max(settings.proposals for settings in tried))
     recognized = look.recognized
     rows = _surviving_rows(recognized, tried)

@@ -17,11 +17,8 @@ from regiontalk.lab.nets.layers import STRIDE, Normalize, SameConv, cells_inside
 
 WIDTH, DEPTH, HEADS = 384, 12, 6  # ViT-S
 POSITION_GRID_SIDE = 37  # a side of the stored grid of positions
-TAPPED_BLOCKS = (
-    5,
-    8,
-    11,
-)  # blocks whose tokens make the feature map: the middle ones localize better
+# Blocks whose tokens make the feature map: the middle ones localize better.
+TAPPED_BLOCKS = (5, 8, 11)
 
 
 class Attention(nn.Module):
@@ -149,9 +146,8 @@ def _interpolation(sides: Tensor, cells: int) -> Tensor:
     """Weights of the stored positions at the centre of each cell along sides (N,) in pixels: (N,
     cells, 37)."""
     centres = (torch.arange(cells, device=sides.device, dtype=sides.dtype) + 0.5) * STRIDE
-    points = (centres / sides[:, None] * POSITION_GRID_SIDE - 0.5).clamp(
-        0, POSITION_GRID_SIDE - 1
-    )  # (N, cells)
+    points = centres / sides[:, None] * POSITION_GRID_SIDE - 0.5
+    points = points.clamp(0, POSITION_GRID_SIDE - 1)  # (N, cells)
     distance = (
         points[..., None] - torch.arange(POSITION_GRID_SIDE, device=sides.device, dtype=sides.dtype)
     ).abs()

@@ -215,11 +215,11 @@ def make_near(connection: Connection) -> None:
         return
     try:
         if not has_near(connection):
+            # It may be there, unfinished.
+            connection.execute(f"DROP INDEX IF EXISTS {SCHEMA}.{VECTOR_INDEX}")
             connection.execute(
-                f"DROP INDEX IF EXISTS {SCHEMA}.{VECTOR_INDEX}"
-            )  # one that was not finished
-            connection.execute(
-                f"CREATE INDEX CONCURRENTLY {VECTOR_INDEX} ON regions USING hnsw (vector vector_ip_ops)"
+                f"CREATE INDEX CONCURRENTLY {VECTOR_INDEX} ON regions "
+                "USING hnsw (vector vector_ip_ops)"
             )
     finally:
         if not connection.closed:

@@ -42,9 +42,8 @@ from regiontalk.language.vocabulary import END, LENGTH_STYLE, Vocabulary
 MOST_BROKEN = 20  # photos in a row that cannot be read: then it is not the photos
 MOST_STRETCH = 1.15  # how much the shape of a photo may change so that it fills its batch's
 MOST_WEIGHT = 4.0  # of a rare name's caption; that of a common one is no less than 1 / 4
-BATCHES_SORTED_TOGETHER = (
-    16  # batches whose photos are sorted by shape together, so that little is padding
-)
+# Batches whose photos are sorted by shape together, so that little is padding.
+BATCHES_SORTED_TOGETHER = 16
 
 
 @dataclass(frozen=True)
