@@ -23,7 +23,7 @@ from typing import Any
 from PIL import Image, ImageOps
 
 import regiontalk
-from regiontalk.serve.tasks import LIVE
+from regiontalk.serve.tasks import LIVE_OPTIONS
 from report import options_of, report
 
 ROOT = Path(__file__).parents[1]
@@ -47,7 +47,7 @@ def main() -> None:
         for path in sorted((ROOT / "examples" / "photos").glob("*.jpg"))
     ]
     figures = measure_page(photos, arguments.pictures)
-    figures |= {"cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1), **LIVE}
+    figures |= {"cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1), **LIVE_OPTIONS}
     report(figures | measure_alone(photos), arguments.json)
 
 
@@ -112,7 +112,7 @@ def private_bytes(pid: int) -> int:
 
 def measure_alone(photos: list[Image.Image]) -> dict[str, float]:
     model = regiontalk.load("fast")
-    ways: dict[str, dict[str, int]] = {"live": LIVE, "own": {}}
+    ways: dict[str, dict[str, int]] = {"live": LIVE_OPTIONS, "own": {}}
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(REPEATS):
         for photo in photos:

@@ -1,5 +1,5 @@
-"""Writes docs/recipe-keys.md: every key of a recipe, with its default and the docstring that its
-field has in the code.
+"""Writes docs/recipe-keys.md: what each recipe trains, by the comment on top of it, and every key of
+a recipe, with its default and the docstring that its field has in the code.
 
 python docs/recipe_keys.py             write the page
 python docs/recipe_keys.py --check     write nothing; fail if the page is out of date
@@ -11,7 +11,9 @@ import argparse
 import ast
 import dataclasses
 import inspect
+import itertools
 import json
+import re
 import textwrap
 import typing
 from collections.abc import Iterator
@@ -30,12 +32,14 @@ from regiontalk.lab.training.recipe import detector, heads, language, shared
 from regiontalk.models.settings import PredictionConfig, SentencePredictionConfig
 
 PAGE = Path(__file__).with_name("recipe-keys.md")
+FOLDER = Path(__file__).parents[1] / "recipes"
 INTRO = """\
-# The keys of recipes
+# The recipes and their keys
 
-Written by `python docs/recipe_keys.py` from the docstrings in the code; do not edit. [training.md](training.md)
-explains recipes. "The paper" is DenseCap for detectors, and Karpathy & Fei-Fei for heads; "the release" is DenseCap's
-released code. Keys of the first table of each kind stand above the first table of a recipe."""
+Written by `python docs/recipe_keys.py` from the comments in the recipes and the docstrings in the code; do not edit.
+[training.md](training.md) explains recipes. "The paper" is DenseCap for detectors, and Karpathy & Fei-Fei for heads;
+"the release" is DenseCap's released code. Keys of the first table of each kind stand above the first table of a
+recipe."""
 
 Table = tuple[str, type]
 
@@ -134,11 +138,24 @@ def main() -> None:
 
 
 def render() -> str:
-    parts = [INTRO]
+    recipes = [
+        [f"[{path.stem}](../recipes/{path.name})", purpose(path)]
+        for path in sorted(FOLDER.glob("*.toml"))
+    ]
+    table = markdown_table(["recipe", "trains"], recipes, text_columns=(0, 1))
+    parts = [INTRO, f"## The recipes\n\n{table}"]
     for kind, (text, tables) in KINDS.items():
         parts.append(f"## {kind}\n\n{text}")
         parts += [f"### {heading}\n\n{table_of(config)}" for heading, config in tables]
     return "\n\n".join(parts) + "\n"
+
+
+def purpose(recipe: Path) -> str:
+    """The first sentences of the comment on top of a recipe: to an empty line or a command."""
+    lines = recipe.read_text(encoding="utf-8").splitlines()
+    comment = itertools.takewhile(lambda line: re.match(r"# \S", line), lines)
+    text = " ".join(line.removeprefix("# ") for line in comment)
+    return f"{text.removesuffix(':')}." if text.endswith(":") else text
 
 
 def table_of(config: type) -> str:

@@ -27,7 +27,7 @@ LAYERS = (
     ("images", "results", "show"),  # a result draws itself
     ("models",),
     ("inference",),
-    ("", "model", "captioners", "search", "teaching"),
+    ("", "model", "captioners", "search"),
     ("lab",),
     ("serve", "assistants"),
     ("cli", "__main__"),
@@ -35,7 +35,7 @@ LAYERS = (
 # What loads a model needs what it loads: `load` the class that it returns, the torch runtime the
 # nets that it runs.
 UPWARDS = {
-    "models.loading": ("model", "captioners", "teaching", "lab.training"),
+    "models.loading": ("model", "captioners", "inference.teaching", "lab.training"),
     "models.torch_runtime": ("lab.nets",),
     "models.torch_loading": ("lab.nets", "lab.training", "lab.export"),
 }

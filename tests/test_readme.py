@@ -25,7 +25,6 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-TRAINING = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
 TOUR = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
 
 
@@ -270,15 +269,16 @@ def test_the_example_of_the_examples_runs(desk: Path) -> None:
     assert (desk / "regions.png").is_file()
 
 
-# -- docs/training.md
+# -- docs/recipe-keys.md
 # --------------------------------------------------------------------------------------
 
 
 def test_every_recipe_is_described() -> None:
     from regiontalk.lab.training.recipe import load_recipe
 
-    described = re.findall(r"^\| `(recipes/\S+\.toml)` \|", TRAINING, re.MULTILINE)
-    assert sorted(described) == sorted(
+    page = (ROOT / "docs" / "recipe-keys.md").read_text(encoding="utf-8")
+    described = re.findall(r"^\| \[.+\]\(\.\./(recipes/\S+\.toml)\) \| \w", page, re.MULTILINE)
+    assert described == sorted(
         str(path.relative_to(ROOT)) for path in (ROOT / "recipes").glob("*.toml")
     )
     assert all(load_recipe(ROOT / path).run.steps > 0 for path in described)

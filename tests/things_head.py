@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from regiontalk.inference.alignment import HEAD
+from regiontalk.inference.alignment import ALIGNMENT_HEAD
 from regiontalk.lab.codes.store import CodedPhotos
 from regiontalk.lab.evaluation.alignment import AlignedPhotos
 from regiontalk.language.vocabulary import SPECIAL, Vocabulary
@@ -26,7 +26,7 @@ class ThingsRuntime(Runtime):
         self.rows = list(things.values())
         settings = AlignmentPredictionConfig(0.5, 24, "cosine", place_weight=place_weight)
         info = AlignmentHeadInfo("detector", settings, {}, {})
-        self.heads = {HEAD: Head(info, Vocabulary(tuple(things), "karpathy"), {})}
+        self.heads = {ALIGNMENT_HEAD: Head(info, Vocabulary(tuple(things), "karpathy"), {})}
 
     def run(self, graph: str, *inputs: Any) -> Sequence[Any]:
         if graph == "vectors":

@@ -104,7 +104,7 @@ def enlarge(boxes_xyxy: ArrayLike, factor: float) -> Floats:
     return cxcywh_to_xyxy(boxes * [1, 1, factor, factor])
 
 
-PLACE = 5  # numbers that describe the place of a box; all zero for padding
+PLACE_NUMBERS = 5  # numbers that describe the place of a box; all zero for padding
 
 
 def places(boxes_xyxy: Floats, sizes: ArrayLike) -> Floats:

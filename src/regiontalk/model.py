@@ -20,7 +20,7 @@ from regiontalk.errors import ModelError, UsageError, check_range
 from regiontalk.images.limits import Limits
 from regiontalk.images.photo import Photo, PhotoSource, to_input
 from regiontalk.inference import find as finder
-from regiontalk.inference.alignment import HEAD, AlignmentHead
+from regiontalk.inference.alignment import ALIGNMENT_HEAD, AlignmentHead
 from regiontalk.inference.alt_text import choose_alt_text
 from regiontalk.inference.calibration import Scores
 from regiontalk.inference.captions import to_regions
@@ -43,8 +43,9 @@ from regiontalk.inference.name_list import (
 from regiontalk.inference.naming import likeliest, name_probabilities
 from regiontalk.inference.phrases import about_words, read_phrases
 from regiontalk.inference.regions import Frame, Look, RegionTable
-from regiontalk.inference.sentences import SENTENCE, SentenceHead, SentenceOptions
+from regiontalk.inference.sentences import SENTENCE_HEAD, SentenceHead, SentenceOptions
 from regiontalk.inference.taught import SURE, TaughtWords, say_taught, without_parts
+from regiontalk.inference.teaching import Taught, ToTeach, learn
 from regiontalk.models.runtime import Runtime
 from regiontalk.models.settings import FindConfig
 from regiontalk.results import (
@@ -62,9 +63,9 @@ from regiontalk.results import (
     Tag,
     Tags,
     WordReport,
+    path_of,
     reaches,
 )
-from regiontalk.teaching import Taught, ToTeach, learn, path_of
 
 Photos = list[Any] | tuple[Any, ...] | Iterator[Any]
 """Several photos, which are processed one by one."""
@@ -390,7 +391,11 @@ class Model:
     def words(self) -> tuple[str, ...]:
         """The words that it knows in queries, the most frequent ones first. Their singulars and
         plurals, and many synonyms, are understood too."""
-        heads = [self.runtime.head(HEAD).words] if HEAD in self.runtime.heads else []
+        heads = (
+            [self.runtime.head(ALIGNMENT_HEAD).words]
+            if ALIGNMENT_HEAD in self.runtime.heads
+            else []
+        )
         every = chain.from_iterable(vocabulary.words for vocabulary in (*heads, self.runtime.words))
         return tuple(dict.fromkeys(every))
 
@@ -491,7 +496,7 @@ class Model:
 
     def _sentence_head(self) -> SentenceHead | None:
         """What writes the sentences of alt texts, if the model has it."""
-        return SentenceHead(self.runtime) if SENTENCE in self.runtime.info.heads else None
+        return SentenceHead(self.runtime) if SENTENCE_HEAD in self.runtime.info.heads else None
 
     @overload
     def tags(self, photo: PhotoSource, **options: Any) -> Tags: ...

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from regiontalk.errors import MissingExtra, RegionTalkError
@@ -36,6 +37,18 @@ NOT_SURE = "not sure"
 def reaches(value: float | None, cut_off: float) -> bool:
     """Whether a score or confidence is at least `cut_off`; a model that has none cannot fail."""
     return value is None or max(value, round(value, SHOWN_DIGITS)) >= cut_off
+
+
+def path_of(source: Any) -> str:
+    """What stands as `path` in a result: the given path, or the name of an open file; empty for
+    pixels and bytes."""
+    name = source if isinstance(source, str | Path) else getattr(source, "name", "")
+    return str(name) if isinstance(name, str | Path) else ""
+
+
+def _rounded(box_xyxy: BoxXYXY) -> list[float]:
+    """A box as JSON has it."""
+    return [round(side, 2) for side in box_xyxy]
 
 
 @dataclass(frozen=True)
@@ -70,7 +83,7 @@ class Region:
     def to_dict(self, number: int) -> dict[str, Any]:
         out: dict[str, Any] = {
             "id": number,
-            "xyxy": [round(value, 2) for value in self.xyxy],
+            "xyxy": _rounded(self.xyxy),
             "score": round(self.score, 6),
             "caption": self.caption,
         }
@@ -140,7 +153,7 @@ class Picture(ABC):
 
     @property
     def time(self) -> float | None:
-        """Of a frame of a video: the seconds from its beginning; None for a photo."""
+        """Seconds from the beginning of the video that it is a frame of; None for a photo."""
         moment = moment_of(self.path)
         return None if moment is None else moment.time
 
@@ -344,7 +357,7 @@ class Confusion:
     word: str
 
     def to_dict(self) -> dict[str, Any]:
-        box = [round(value, 2) for value in self.xyxy]
+        box = _rounded(self.xyxy)
         return {"photo": self.photo, "xyxy": box, "word": self.word}
 
 
@@ -394,10 +407,10 @@ class UnsureRegion:
     """A region of an indexed photo of which the model is unsure whether it shows a taught word."""
 
     id: str
-    """Of the photo, as in `Hit.id`."""
+    """The photo's id, as in `Hit.id`."""
     path: str
     size: tuple[int, int]
-    """Of the photo."""
+    """Width and height of the photo."""
     xyxy: BoxXYXY
     word: str
     probability: float
@@ -408,7 +421,7 @@ class UnsureRegion:
             "path": self.path,
             "width": self.size[0],
             "height": self.size[1],
-            "xyxy": [round(value, 2) for value in self.xyxy],
+            "xyxy": _rounded(self.xyxy),
             "word": self.word,
             "probability": round(self.probability, 4),
         }
@@ -423,7 +436,7 @@ class NamedRegion:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "xyxy": [round(value, 2) for value in self.xyxy],
+            "xyxy": _rounded(self.xyxy),
             "names": [name.to_dict() for name in self.names],
         }
 
@@ -568,7 +581,8 @@ class Tag:
 
     @property
     def path(self) -> str:
-        """As photo managers write hierarchical keywords: `animal|dog|schipperke`."""
+        """The keyword with its kinds, as photo managers write hierarchical keywords:
+        `animal|dog|schipperke`."""
         return "|".join((*self.kinds, self.word))
 
 
@@ -645,7 +659,7 @@ class Segment:
         return {
             "text": self.text,
             "words": list(self.words),
-            "xyxy": [round(value, 2) for value in self.xyxy],
+            "xyxy": _rounded(self.xyxy),
             "score": round(self.score, 6),
             "word_scores": [round(value, 6) for value in self.word_scores],
         }
@@ -750,19 +764,18 @@ class Hit(Picture):
             "likely": self.likely,
             "words": [word.to_dict() for word in self.words],
             "regions": [
-                {"xyxy": [round(value, 2) for value in region.xyxy], "caption": region.caption}
+                {"xyxy": _rounded(region.xyxy), "caption": region.caption}
                 for region in self.regions
             ],
         }
 
     def labels(self) -> list[str]:
-        """For each region the words that match it, or its caption if there are none."""
-        words = [
-            " ".join(one.word for one in self.words if one.region == row)
-            for row in range(len(self.regions))
-        ]
-        captions = [hedged(region.caption, self.is_sure(region)) for region in self.regions]
-        return [found or caption for found, caption in zip(words, captions, strict=True)]
+        """The words that match each region, or its caption if there are none."""
+        labels = []
+        for row, region in enumerate(self.regions):
+            matched = " ".join(match.word for match in self.words if match.region == row)
+            labels.append(matched or hedged(region.caption, self.is_sure(region)))
+        return labels
 
     def draw(self) -> Image.Image:
         """The photo with the regions that match words of the query, and those words."""
@@ -823,10 +836,10 @@ class Hits(Sequence[Hit]):
         }
 
 
-def _about_words(found: Finding | Hits) -> dict[str, Any]:
+def _about_words(answer: Finding | Hits) -> dict[str, Any]:
     return {
-        "unknown": list(found.unknown),
-        "corrected": dict(found.corrected),
-        "synonyms": dict(found.synonyms),
-        "notes": list(found.notes),
+        "unknown": list(answer.unknown),
+        "corrected": dict(answer.corrected),
+        "synonyms": dict(answer.synonyms),
+        "notes": list(answer.notes),
     }

@@ -40,7 +40,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("the network was used")
 
     monkeypatch.setattr(socket.socket, "connect", connect)
-    monkeypatch.setattr("regiontalk.captioners.florence.LONGEST", 40)
+    monkeypatch.setattr("regiontalk.captioners.florence.MAX_ANSWER_TOKENS", 40)
 
 
 def test_regions_with_boxes_and_scores(weights: Path) -> None:

@@ -81,7 +81,7 @@ def well_scored(scenes: Path, tiny_model: Path, tmp_path_factory: pytest.TempPat
 @pytest.fixture(autouse=True)
 def few_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings_module, "FINAL_NMS", (0.3, 0.5))
-    monkeypatch.setattr(settings_module, "PROPOSALS", (5, 60))
+    monkeypatch.setattr(settings_module, "TRIED_PROPOSALS", (5, 60))
     monkeypatch.setattr(settings_module, "CAPTION_WEIGHTS", (0.0, 1.0))
 
 

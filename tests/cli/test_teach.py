@@ -12,8 +12,8 @@ import pytest
 
 from regiontalk.cli.main import run
 from regiontalk.cli.teach import write_changes
+from regiontalk.inference.teaching import Change
 from regiontalk.models.word_book import read_word_book
-from regiontalk.teaching import Change
 from taught_things import a_book, things
 
 PHOTOS = Path(__file__).parents[2] / "examples" / "photos"

@@ -11,7 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from regiontalk.inference.maxsim import LOWEST, align_words, segments, similarities, word_scores
+from regiontalk.inference.maxsim import (
+    PADDING_SCORE,
+    align_words,
+    segments,
+    similarities,
+    word_scores,
+)
 
 small = st.floats(-3, 3, width=32)
 
@@ -84,7 +90,7 @@ def test_scores_are_eq_8_in_numpy_and_torch() -> None:
         torch.from_numpy(vectors), torch.from_numpy(words), torch.from_numpy(used)
     )
     assert in_torch.numpy() == pytest.approx(found)
-    assert similarities(vectors, words, used)[1, 2, 0] == LOWEST
+    assert similarities(vectors, words, used)[1, 2, 0] == PADDING_SCORE
 
 
 def test_gradients_reach_the_best_region_alone() -> None:

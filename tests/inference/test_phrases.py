@@ -9,7 +9,7 @@ import pytest
 
 import regiontalk
 from regiontalk.errors import UsageError
-from regiontalk.inference.alignment import HEAD, word_vectors
+from regiontalk.inference.alignment import ALIGNMENT_HEAD, word_vectors
 from regiontalk.inference.phrases import about_words, read_aligned, read_phrases, to_phrase
 from regiontalk.language.query_words import MAX_WORDS
 from regiontalk.model import Model
@@ -23,7 +23,7 @@ def model(aligning_model: Path) -> Model:
 def test_a_phrase_has_tokens_vectors_and_unknown_words(model: Model) -> None:
     (phrase,) = read_phrases(model.runtime, ["A red Zebra!"])
     assert phrase.tokens == tuple(model.runtime.words.encode(["a", "red", "zebra"]))
-    known = model.runtime.head(HEAD).words.encode(["a", "red"])
+    known = model.runtime.head(ALIGNMENT_HEAD).words.encode(["a", "red"])
     np.testing.assert_array_equal(phrase.vectors, word_vectors(model.runtime, known))
     assert (phrase.text, phrase.unknown) == ("A red Zebra!", ("Zebra",))
 
@@ -64,7 +64,7 @@ def test_phrases_that_nobody_typed_are_used_as_they_are(model: Model) -> None:
 
 
 def test_a_model_lists_the_words_that_it_knows(model: Model) -> None:
-    aligned = model.runtime.head(HEAD).words.words
+    aligned = model.runtime.head(ALIGNMENT_HEAD).words.words
     assert model.words[: len(aligned)] == aligned
     assert set(model.words) == {*aligned, *model.runtime.words.words}
     assert len(set(model.words)) == len(model.words)

@@ -45,6 +45,7 @@ def full_table() -> RegionTable:
         captions=tuple(Caption((token,), (-1.0,)) for token in (4, 5, 6)),
         confidences=np.array([0.1, 0.2, 0.3]),
         names=tuple(Name(name, 0.5) for name in ("a", "b", "c")),
+        called=(True, False, False),
     )
 
 

@@ -203,11 +203,12 @@ def test_words_are_as_likely_as_after_each_other(model: Model, photos: list[Imag
     for photo in photos[:3]:
         codes = model.codes(model.look(photo))
         scenes.append(head.scene(codes.codes, codes.boxes_xyxy, 25))
-        state, own = head._begin(codes.codes, codes.boxes_xyxy), []
+        state = head._begin(photo_inputs(codes.codes, codes.boxes_xyxy))
+        logprobs_of_words = []
         for before, token in pairwise((head.words.start(), *tokens)):
             logprobs, state = head._step(np.array([before]), state)
-            own.append(float(logprobs[0, token]))
-        expected.append(own)
+            logprobs_of_words.append(float(logprobs[0, token]))
+        expected.append(logprobs_of_words)
     assert {len(scene) for scene in scenes} == {head.scene_size(25)}
     found = head.log_probabilities(words, np.stack(scenes), 25)
     np.testing.assert_allclose(found, expected, atol=1e-4)

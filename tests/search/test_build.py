@@ -147,7 +147,7 @@ def test_a_folder_without_photos_is_said(tmp_path: Path, model: Model) -> None:
 def test_a_stopped_run_continues(
     photos: Path, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regiontalk.search.build.TOGETHER", 1)
+    monkeypatch.setattr("regiontalk.search.build.PHOTOS_PER_TRANSACTION", 1)
     store = SqliteStore(photos.parent / "index", identify(model))
 
     told: list[Progress] = []

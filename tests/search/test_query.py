@@ -11,7 +11,7 @@ import pytest
 import regiontalk
 from made_up_entries import entry
 from regiontalk.errors import UsageError
-from regiontalk.inference.alignment import HEAD
+from regiontalk.inference.alignment import ALIGNMENT_HEAD
 from regiontalk.inference.phrases import read_aligned
 from regiontalk.model import Model
 from regiontalk.models.runtime import Runtime
@@ -67,9 +67,12 @@ def searcher(
 ) -> Searcher:
     """Over some photos, with a model whose head has a fit for search."""
     runtime = model.runtime
-    head = runtime.heads[HEAD]
+    head = runtime.heads[ALIGNMENT_HEAD]
     settings = replace(head.info.settings, search=SearchConfig(**fit) if fit else None)
-    known = {**runtime.heads, HEAD: replace(head, info=replace(head.info, settings=settings))}
+    known = {
+        **runtime.heads,
+        ALIGNMENT_HEAD: replace(head, info=replace(head.info, settings=settings)),
+    }
     changed = type(runtime).__new__(type(runtime))
     changed.__dict__ = {**runtime.__dict__, "heads": known}
     store = SqliteStore(folder, replace(identify(model), state=state))
@@ -113,7 +116,7 @@ PHRASES = ("red circle", "blue square")
 
 
 def test_words_of_the_model_are_those_of_this_test(model: Model) -> None:
-    known = set(model.runtime.head(HEAD).words.words)
+    known = set(model.runtime.head(ALIGNMENT_HEAD).words.words)
     assert known.issuperset(" ".join(PHRASES).split()), sorted(known)
 
 
@@ -291,11 +294,11 @@ def test_a_score_does_not_depend_on_other_photos(
 
 def test_words_prefer_places_that_people_would_mark(model: Model, tmp_path: Path) -> None:
     photo = shows(model, 0, ["red circle", "red circle"])
-    head = model.runtime.heads[HEAD]
+    head = model.runtime.heads[ALIGNMENT_HEAD]
     settings = replace(head.info.settings, place_weight=0.1)
     changed = replace(head, info=replace(head.info, settings=settings))
     runtime = copy.copy(model.runtime)
-    runtime.heads = {**runtime.heads, HEAD: changed}
+    runtime.heads = {**runtime.heads, ALIGNMENT_HEAD: changed}
     for better in (1, 2):
         raw_scores = tuple(0.9 if row == better else 0.1 for row in range(3))
         entries = [replace(photo, raw_scores=raw_scores)]

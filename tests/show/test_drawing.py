@@ -244,7 +244,9 @@ class TestAlignment:
         )
         below = picture.crop((0, 200, 300, picture.height))
         assert (
-            max(drawing.contrast(colour, drawing.PAPER) for _, colour in below.getcolors(1 << 20))
+            max(
+                drawing.contrast(colour, drawing.BACKDROP) for _, colour in below.getcolors(1 << 20)
+            )
             > 7
         )
 

@@ -23,7 +23,7 @@ class CaptionedRegion(NamedTuple):
     """Left, top, right, bottom in pixels of the photo that the captioner was given."""
     caption: str
     score: float
-    """From 0 to 1: how much the region is worth mentioning. From 0.3, it is shown by default."""
+    """How much the region is worth mentioning, from 0 to 1. From 0.3, it is shown by default."""
 
 
 class ScoredCaption(NamedTuple):
@@ -31,7 +31,7 @@ class ScoredCaption(NamedTuple):
 
     caption: str
     score: float
-    """From 0 to 1."""
+    """How much the region is worth mentioning, from 0 to 1."""
 
 
 class Captioner(Protocol):

@@ -23,8 +23,7 @@ from regiontalk.inference.calibration import Scores
 from regiontalk.inference.name_list import NameList
 from regiontalk.inference.regions import Look
 from regiontalk.model import Model
-from regiontalk.results import Region
-from regiontalk.teaching import path_of
+from regiontalk.results import Region, path_of
 
 
 @dataclass(frozen=True)
@@ -67,9 +66,9 @@ class AdaptedModel(Model):
         if candidates is not None:
             self._refuse_option("regions")
         photo = Photo.of(source, self.limits)
-        said = self._ask(photo, path_of(source), boxes, proposals, size)
-        look = self.own.look(photo.source, boxes=np.array([region.xyxy for region in said]))
-        return look._replace(given=boxes is not None, said=said)
+        captioned = self._ask(photo, path_of(source), boxes, proposals, size)
+        look = self.own.look(photo.source, boxes=np.array([region.xyxy for region in captioned]))
+        return look._replace(given=boxes is not None, captioned=captioned)
 
     def regions(
         self,
@@ -81,8 +80,8 @@ class AdaptedModel(Model):
     ) -> list[Region]:
         assert names is None  # `_listed` refuses them
         self._check_plain(beam, words)
-        assert look.said is not None
-        return [region for region in look.said if look.given or region.score >= threshold]
+        assert look.captioned is not None
+        return [region for region in look.captioned if look.given or region.score >= threshold]
 
     def _caption_one(
         self,
@@ -96,12 +95,12 @@ class AdaptedModel(Model):
         words: int | None,
         listed: NameList | None,
     ) -> tuple[Photo, tuple[int, int], list[Region]]:
-        """Without a look at the photo by the model of this package."""
+        """Asks the captioner alone; the model of this package does not look at the photo."""
         assert listed is None
         self._check_plain(beam, words)
         photo = Photo.of(source, self.limits)
-        said = self._ask(photo, path_of(source), boxes, proposals, size)
-        kept = [region for region in said if boxes is not None or region.score >= threshold]
+        captioned = self._ask(photo, path_of(source), boxes, proposals, size)
+        kept = [region for region in captioned if boxes is not None or region.score >= threshold]
         return photo, photo.size, kept
 
     def _listed(self, _names: Sequence[str]) -> NoReturn:

@@ -21,9 +21,9 @@ from regiontalk.errors import MissingExtra, ModelError, UsageError, one_line
 
 REGIONS = "<DENSE_REGION_CAPTION>"
 CAPTION = "<REGION_TO_DESCRIPTION>"
-BINS = 1000
+COORDINATE_BINS = 1000
 """Places in a photo's width, and in its height; the tokens `<loc_0>` to `<loc_999>`."""
-LONGEST = 1024  # tokens of an answer, as in the model's own examples
+MAX_ANSWER_TOKENS = 1024  # tokens of an answer, as in the model's own examples
 
 
 class Florence:
@@ -42,9 +42,11 @@ class Florence:
             )
         self._processor, self._model = _load(weights)
         self._tokenizer = self._processor.tokenizer
-        tokens = self._tokenizer.convert_tokens_to_ids([f"<loc_{place}>" for place in range(BINS)])
+        tokens = self._tokenizer.convert_tokens_to_ids(
+            [f"<loc_{place}>" for place in range(COORDINATE_BINS)]
+        )
         self._bins = {token: place for place, token in enumerate(tokens)}
-        if len(self._bins) != BINS:
+        if len(self._bins) != COORDINATE_BINS:
             raise ModelError(f"{weights}: not Florence-2: its words have no places")
         self._special = set(self._tokenizer.all_special_ids) - set(self._bins)
         self.name = Path(weights).expanduser().resolve().name
@@ -56,7 +58,11 @@ class Florence:
         self, photo: Image.Image, boxes_xyxy: NDArray[np.float64]
     ) -> Iterator[ScoredCaption]:
         for box in boxes_xyxy / (photo.size * 2):
-            places = np.clip(np.floor(box * BINS), 0, BINS - 1).astype(int).tolist()
+            places = (
+                np.clip(np.floor(box * COORDINATE_BINS), 0, COORDINATE_BINS - 1)
+                .astype(int)
+                .tolist()
+            )
             asked = CAPTION + "".join(f"<loc_{place}>" for place in places)
             tokens, logprobs = self._answer(photo, asked)
             words = [token for token in tokens if token not in self._bins]
@@ -72,7 +78,7 @@ class Florence:
         with torch.inference_mode():
             answer = self._model.generate(
                 **inputs.to(self._model.device),
-                max_new_tokens=LONGEST,
+                max_new_tokens=MAX_ANSWER_TOKENS,
                 num_beams=1,
                 early_stopping=False,
                 do_sample=False,
@@ -115,7 +121,7 @@ class Florence:
             x0, y0, x1, y1 = places
             caption = self._text(words)
             if caption and x0 < x1 and y0 < y1:
-                box = (np.array(places) + 0.5) / BINS * (photo_size * 2)
+                box = (np.array(places) + 0.5) / COORDINATE_BINS * (photo_size * 2)
                 score = _mean_probability([*words_logprobs, *places_logprobs])
                 yield CaptionedRegion(tuple(box.tolist()), caption, score)
             places, places_logprobs, is_after_box = [], [], True

@@ -84,7 +84,7 @@ NO_LIMITS = {"top": 10_000, "threshold": 0.0, "confidence": 0.0}
 @photo_options
 def command(
     *,
-    asked: PhotoOptions,
+    shared: PhotoOptions,
     given_boxes: str | None,
     names_file: Path | None,
     export: str | None,
@@ -115,17 +115,17 @@ def command(
     those that are sure. With --alt it has the texts alone, with --tags the keywords alone. An
     existing sidecar is kept and added to.
     """
-    wanted = asked.wanted(export)
+    wanted = shared.wanted(export)
     if names_file is not None:
-        options["names"] = read_names(names_file, asked)
+        options["names"] = read_names(names_file, shared)
     if alt or tags or wanted.kind == "sidecars":
         _check_texts(wanted, {"boxes": given_boxes, **options}, part, alt, tags)
         if part == ALL:
             options = NO_LIMITS | {
                 name: value for name, value in options.items() if value is not None
             }
-        asked.answer(
-            _texts_request(wanted, alt, tags, asked.given(options)), asked.find(wanted), wanted
+        shared.answer(
+            _texts_request(wanted, alt, tags, shared.given(options)), shared.find(wanted), wanted
         )
         return
     boxes = None
@@ -136,10 +136,10 @@ def command(
         boxes = read_boxes(given_boxes)
     elif part is None and wanted.is_of_others:
         part = LIKELY
-    photos = asked.find(wanted)
+    photos = shared.find(wanted)
     if boxes is not None:
         boxes.check(photos.paths)
-    asked.answer(_caption_request(asked.given(options), boxes, part), photos, wanted)
+    shared.answer(_caption_request(shared.given(options), boxes, part), photos, wanted)
 
 
 def _check_texts(
@@ -178,10 +178,10 @@ def _caption_request(
         except UsageError as error:
             raise UsageError(f"{name}: {error.message}", hint=error.hint) from error
 
-    asked = {"verb": "caption", **options, "boxes": repr(boxes), "part": part}
+    call = {"verb": "caption", **options, "boxes": repr(boxes), "part": part}
     return Request(
         ask,
-        asked,
+        call,
         *DOING,
         lambda model: model.check(options.get("words"), options.get("confidence")),
     )
@@ -213,5 +213,5 @@ def _texts_request(wanted: Wanted, alt: bool, tags: bool, options: dict[str, Any
             tags=alt_text.tags if tags else (),
         )
 
-    asked = {"verb": "caption", "alt": alt, "tags": tags, **options}
-    return Request(ask, asked, *DOING, lambda model: model.check(None, options.get("confidence")))
+    call = {"verb": "caption", "alt": alt, "tags": tags, **options}
+    return Request(ask, call, *DOING, lambda model: model.check(None, options.get("confidence")))

@@ -49,15 +49,15 @@ from regiontalk.errors import UsageError
 @heads_option
 @cluster_options
 @photo_options
-def command(*, asked: PhotoOptions, export: str | None, **options: Any) -> None:
+def command(*, shared: PhotoOptions, export: str | None, **options: Any) -> None:
     """Write one sentence for each photo, with its log-probability.
 
     On a terminal you get a table. A pipe gets one line per sentence: path, log-probability,
     sentence and "sure" or "not sure", separated by tabs. If a run with -o is stopped, the same
     command continues where it stopped.
     """
-    wanted = asked.wanted(export)
-    chosen = asked.given(options)
+    wanted = shared.wanted(export)
+    chosen = shared.given(options)
     drawing = [name for name in ("temperature", "top_p", "seed") if name in chosen]
     if drawing and not chosen["sample"]:
         raise UsageError(f"--{drawing[0].replace('_', '-')} needs --sample")
@@ -67,4 +67,4 @@ def command(*, asked: PhotoOptions, export: str | None, **options: Any) -> None:
     request = Request(
         lambda model, photo: model.describe(photo, **chosen), known, "Describing", "described"
     )
-    asked.answer(request, asked.find(wanted), wanted)
+    shared.answer(request, shared.find(wanted), wanted)

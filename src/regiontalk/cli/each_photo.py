@@ -38,7 +38,7 @@ class Request:
     """The call of the model for each photo, and its name in messages."""
 
     ask: Callable[[Model, Any], Any]
-    asked: Mapping[str, Any]
+    options: Mapping[str, Any]
     """The options of the call, as plain values, to compare two runs."""
     doing: str
     done: str
@@ -64,9 +64,9 @@ class PhotoOptions:
     force: bool
     engine: str = options.LOCAL
     address: str | None = None
-    """Of verbs that have `options.cluster_options`."""
+    """The address of a Ray cluster; only verbs with `options.cluster_options` have one."""
     heads: tuple[Path, ...] = ()
-    """Of verbs that have `options.heads_option`."""
+    """Files of other heads; only verbs with `options.heads_option` take them."""
     words_book: options.Book | None = None
 
     def wanted(self, export: str | None = None) -> outputs.Wanted:
@@ -203,27 +203,27 @@ def photo_options(command: Callable[..., None]) -> Callable[..., None]:
         shared = {
             name: options.pop(name) for name in PhotoOptions.__dataclass_fields__ if name in options
         }
-        command(asked=PhotoOptions(**shared), **options)
+        command(shared=PhotoOptions(**shared), **options)
 
     asking.__doc__ = f"{command.__doc__}{PATH_HELP}"
     return asking
 
 
-def _open_videos(photos: Photos, asked: PhotoOptions) -> None:
+def _open_videos(photos: Photos, shared: PhotoOptions) -> None:
     """Puts those frames of videos that show something new in the place of the videos."""
     videos = [path for path in photos.paths if is_video(path) and "://" not in path]
     if not videos:
         return
     if not video.is_installed():
         others = [path for path in photos.paths if path not in videos]
-        if not others or set(videos) & set(asked.paths):
+        if not others or set(videos) & set(shared.paths):
             video.need()
         console.message(f"regiontalk: {video.left_out(len(videos))}")
         photos.paths = others
         return
-    limits = Limits(megapixels=asked.max_megapixels)
+    limits = Limits(megapixels=shared.max_megapixels)
     frames: dict[str, list[str]] = {}
-    with console.progress("Looking for scenes", len(videos), asked.quiet) as bar:
+    with console.progress("Looking for scenes", len(videos), shared.quiet) as bar:
         for number, path in enumerate(videos):
 
             def watch(share: float, before: int = number) -> None:
@@ -267,24 +267,24 @@ def _fingerprint(model: options.Place | None) -> str:
 
 
 def _answer_all(
-    asked: PhotoOptions, request: Request, photos: Photos, wanted: outputs.Wanted
+    shared: PhotoOptions, request: Request, photos: Photos, wanted: outputs.Wanted
 ) -> int:
     """Runs the model on every photo, writes the results as `wanted`, and reports failures; returns
     how many failed."""
     count = len(photos.paths)
-    same_run = {"asked": request.asked, **asked.identity()}
+    same_run = {"asked": request.options, **shared.identity()}
     resumable = wanted.output if count > 1 and wanted.kind != "data set" else None
     with (
-        keeping(resumable, same_run, asked.quiet) as journal,
+        keeping(resumable, same_run, shared.quiet) as journal,
         outputs.opening(wanted, photos.paths, journal.finished) as put,
     ):
-        limits = Limits(megapixels=asked.max_megapixels)
-        model = _load_and_check(asked, request) if photos.can_be_opened(limits) else None
+        limits = Limits(megapixels=shared.max_megapixels)
+        model = _load_and_check(shared, request) if photos.can_be_opened(limits) else None
         before = sum(photo in journal.finished for photo in photos.paths)
         if before:
             console.message(
                 f"{wanted.output}: {before} of {console.count(count, 'photo')} were finished",
-                asked.quiet,
+                shared.quiet,
             )
 
         def ask(photo: str) -> Any:
@@ -303,19 +303,19 @@ def _answer_all(
             put(result)
             journal.add(result.path, result)
 
-        no_bar = asked.quiet or count == 1 or (wanted.prints and sys.stdout.isatty())
+        no_bar = shared.quiet or count == 1 or (wanted.prints and sys.stdout.isatty())
         watched = console.track(
-            attempts(asked.timed(ask), photos.paths, asked.workers), request.doing, count, no_bar
+            attempts(shared.timed(ask), photos.paths, shared.workers), request.doing, count, no_bar
         )
         failed = put_all(watched, put_and_keep, count, request.done)
     if wanted.kind:
         place = wanted.output or "next to the photos"
-        console.message(f"{place}: {console.count(count - failed, 'photo')}", asked.quiet)
+        console.message(f"{place}: {console.count(count - failed, 'photo')}", shared.quiet)
     return failed
 
 
 def _answer_on_cluster(
-    asked: PhotoOptions, request: Request, photos: Photos, wanted: outputs.Wanted
+    shared: PhotoOptions, request: Request, photos: Photos, wanted: outputs.Wanted
 ) -> int:
     """The same on a Ray cluster, whose workers write the results themselves; returns how many
     photos failed."""
@@ -326,18 +326,18 @@ def _answer_on_cluster(
 
     if photos.stdin is not None:
         raise UsageError("--engine ray needs paths, but stdin has a photo")
-    same_run = {KEY: __version__, "asked": request.asked, **asked.identity()}
+    same_run = {KEY: __version__, "asked": request.options, **shared.identity()}
     place = full_address(wanted.output)
-    answering = Answering(request.ask, Shards(place), options_of(asked.paths))
-    load = partial(_load_and_check, asked, request)
-    chunks = answer_all(load, answering, photos.paths, same_run, asked.workers, asked.address)
+    answering = Answering(request.ask, Shards(place), options_of(shared.paths))
+    load = partial(_load_and_check, shared, request)
+    chunks = answer_all(load, answering, photos.paths, same_run, shared.workers, shared.address)
     before = next(chunks).photos
     answered = 0
     failed = 0
     console.message(
-        f"{place}: {console.count(before, 'photo')} were finished", asked.quiet or not before
+        f"{place}: {console.count(before, 'photo')} were finished", shared.quiet or not before
     )
-    with console.progress(request.doing, len(photos.paths), asked.quiet) as bar:
+    with console.progress(request.doing, len(photos.paths), shared.quiet) as bar:
         bar.advance(bar.task_ids[0], before)
         for chunk in chunks:
             answered += chunk.photos
@@ -347,12 +347,12 @@ def _answer_on_cluster(
                 console.message(f"regiontalk: skipped {reason}")
     if failed and not before + answered:
         raise InputError(f"none of {failed} photos could be {request.done}")
-    console.message(f"{place}: {console.count(before + answered, 'photo')}", asked.quiet)
+    console.message(f"{place}: {console.count(before + answered, 'photo')}", shared.quiet)
     return failed
 
 
-def _load_and_check(asked: PhotoOptions, request: Request) -> Model:
-    model = asked.load_model()
+def _load_and_check(shared: PhotoOptions, request: Request) -> Model:
+    model = shared.load_model()
     request.check(model)
     return model
 

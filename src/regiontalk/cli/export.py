@@ -92,8 +92,8 @@ def command(
         raise UsageError(
             "--teacher needs a checkpoint, and cannot be used with --add or --precision"
         )
-    found = checkpoint if is_folder else find_checkpoint(checkpoint)
-    is_language = not is_folder and read_state(found)["kind"] == "language"
+    trained = checkpoint if is_folder else find_checkpoint(checkpoint)
+    is_language = not is_folder and read_state(trained)["kind"] == "language"
     if is_language and (teacher or heads or precision):
         raise UsageError(
             "a language model takes heads and precision from the model it started from"
@@ -101,21 +101,21 @@ def command(
     if share is not None and not (is_folder or is_language):
         raise UsageError("--share is for a copy of a model folder")
     with recording("export", out) as record:
-        record.uses("model", found)
+        record.uses("model", trained)
         for head in heads:
             record.uses("head", find_checkpoint(head))
         if is_folder:
             precision = read_model_folder(checkpoint).info.precision
-            add_heads(found, out, name, load_heads(heads, precision, beta), share)
+            add_heads(trained, out, name, load_heads(heads, precision, beta), share)
         elif is_language:
-            export_language(found, out, name, share)
+            export_language(trained, out, name, share)
             precision = read_model_folder(out).info.precision
         elif teacher is not None:
             record.uses("teacher", teacher)
             precision = read_model_folder(teacher).info.precision
-            export_student(found, out, name, teacher)
+            export_student(trained, out, name, teacher)
         else:
             precision = precision or PRECISIONS[0]
-            export_model(found, out, name, precision, load_heads(heads, precision, beta))
+            export_model(trained, out, name, precision, load_heads(heads, precision, beta))
     size = sum(file.stat().st_size for file in out.iterdir())
-    console.message(f"{out}: {found} as {precision}, {size / 1e6:.1f} MB", quiet)
+    console.message(f"{out}: {trained} as {precision}, {size / 1e6:.1f} MB", quiet)

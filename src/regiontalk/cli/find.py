@@ -47,7 +47,7 @@ MOST_PHRASES = 100
 @heads_option
 @photo_options
 def command(
-    *, asked: PhotoOptions, phrase: str, export: str | None, look_again: bool, **options: Any
+    *, shared: PhotoOptions, phrase: str, export: str | None, look_again: bool, **options: Any
 ) -> None:
     """Find the regions of photos that show what PHRASE says; the best photos come first.
 
@@ -66,33 +66,33 @@ def command(
         raise UsageError("no phrase to look for", hint='for example: "a dog"')
     if len(phrases) > MOST_PHRASES:
         raise UsageError(f"{len(phrases)} phrases; the limit is {MOST_PHRASES}")
-    wanted = asked.wanted(export)
+    wanted = shared.wanted(export)
     if wanted.kind == "sidecars":
         raise UsageError(
             "--format xmp describes whole photos", hint="regiontalk caption --format xmp"
         )
-    photos = asked.find(wanted)
-    chosen = asked.given(options)
+    photos = shared.find(wanted)
+    chosen = shared.given(options)
     with outputs.opening(replace(wanted, as_json=False), photos.paths) as put:
-        findings = _look(asked, photos, phrases, chosen, look_again)
+        findings = _look(shared, photos, phrases, chosen, look_again)
         _show(findings, wanted, put)
-    _notes(findings, phrases, asked.quiet)
+    _notes(findings, phrases, shared.quiet)
     skipped = len(photos.paths) - len(findings) + len(photos.skipped)
-    if asked.strict and skipped:
+    if shared.strict and skipped:
         raise SkippedInputs(f"{skipped} skipped, and --strict was given")
 
 
 def _look(
-    asked: PhotoOptions,
+    shared: PhotoOptions,
     photos: Photos,
     phrases: Sequence[str],
     options: dict[str, Any],
     look_again: bool,
 ) -> list[Findings]:
     """The findings of every photo that could be read, the likeliest first."""
-    limits = Limits(megapixels=asked.max_megapixels)
+    limits = Limits(megapixels=shared.max_megapixels)
     findings = list[Findings]()
-    model = asked.load_model() if photos.can_be_opened(limits) else None
+    model = shared.load_model() if photos.can_be_opened(limits) else None
     known = {}
     if model is not None:
         model.find(
@@ -100,8 +100,8 @@ def _look(
         )  # errors in the phrases are reported before a photo is opened
         known = (
             {}
-            if look_again or asked.size is not None
-            else _from_indexes(asked, model, phrases, options)
+            if look_again or shared.size is not None
+            else _from_indexes(shared, model, phrases, options)
         )
 
     def ask(path: str) -> Findings:
@@ -116,37 +116,37 @@ def _look(
 
     count = len(photos.paths)
     watched = console.track(
-        attempts(asked.timed(ask), photos.paths, asked.workers),
+        attempts(shared.timed(ask), photos.paths, shared.workers),
         "Looking",
         count,
-        asked.quiet or count == 1,
+        shared.quiet or count == 1,
     )
     put_all(watched, findings.append, count, "looked at")
     return sorted(findings, key=likeliest_first)
 
 
 def _from_indexes(
-    asked: PhotoOptions, model: Model, phrases: Sequence[str], options: dict[str, Any]
+    shared: PhotoOptions, model: Model, phrases: Sequence[str], options: dict[str, Any]
 ) -> dict[str, Findings]:
     """Absolute path -> the findings of photos in indexed folders, from their index."""
     from regiontalk.search.index import Index
 
     known = {}
-    for folder in (path for path in asked.paths if os.path.isdir(path)):  # noqa: PTH112
+    for folder in (path for path in shared.paths if os.path.isdir(path)):  # noqa: PTH112
         index, below = Index.around(folder, model=model)
         try:
             for findings in index.find(phrases, folder=below, **options):
                 known[os.path.abspath(findings[0].path)] = findings  # noqa: PTH100
         except (IndexProblem, ModelError) as problem:
             if index.place.exists():
-                console.message(f"without the index: {problem.message}", asked.quiet)
+                console.message(f"without the index: {problem.message}", shared.quiet)
         finally:
             index.close()
     return known
 
 
 def _show(every_photo: Sequence[Findings], wanted: outputs.Wanted, put: outputs.Put) -> None:
-    every = [finding for findings in every_photo for finding in findings]
+    every = list(itertools.chain.from_iterable(every_photo))
     if wanted.as_json and wanted.kind != "data":
         for finding in every:
             console.print_json(finding.to_dict())

@@ -188,5 +188,5 @@ def _summary(done: Update) -> str:
         name: getattr(done, name) for name in ("added", "changed", "moved", "removed", "hidden")
     }
     counts["skipped"] = len(done.skipped)
-    told = [f"{count} {name}" for name, count in counts.items() if count]
-    return f"{console.count(photos, 'photo')} in the index ({', '.join(told) or 'nothing new'})"
+    changes = [f"{count} {name}" for name, count in counts.items() if count]
+    return f"{console.count(photos, 'photo')} in the index ({', '.join(changes) or 'nothing new'})"

@@ -50,7 +50,7 @@ class Journal:
     place: Path | None = None
     header: bytes = b""
     finished: dict[str, Result] = field(default_factory=dict)
-    """From earlier runs of the same command: path -> result, of photos that have not changed
+    """Path -> result, of earlier runs of the same command and of photos that have not changed
     since."""
     length: int = 0
     """Valid bytes of an earlier run's file."""
@@ -83,9 +83,9 @@ class Journal:
 
 
 @contextmanager
-def keeping(output: Path | None, asked: Mapping[str, Any], quiet: bool) -> Iterator[Journal]:
-    """A journal next to `output`, deleted when the block ends without error. Runs with equal
-    `asked` share it."""
+def keeping(output: Path | None, run: Mapping[str, Any], quiet: bool) -> Iterator[Journal]:
+    """A journal next to `output`, deleted when the block ends without error. Equal runs share
+    it."""
     if output is None:
         yield Journal()
         return
@@ -94,7 +94,7 @@ def keeping(output: Path | None, asked: Mapping[str, Any], quiet: bool) -> Itera
         if output.is_dir() or not output.suffix
         else Path(f"{output}{PARTIAL}")
     )
-    header = json_line({KEY: __version__, **asked})
+    header = json_line({KEY: __version__, **run})
     journal = Journal(place, header, *_read(place, header, quiet))
     try:
         yield journal

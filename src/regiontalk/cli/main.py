@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem, shell_complete
 from regiontalk import __version__
 from regiontalk.cli import console
 from regiontalk.errors import RegionTalkError
-from regiontalk.io.files import FULL, output_error
+from regiontalk.io.files import DISK_FULL_ERRORS, output_error
 
 HELP = {
     "With photos": {
@@ -163,7 +163,7 @@ def _fail(text: str, exit_code: int, hint: str | None = None) -> int:
 
 def _stdout_failed(error: OSError) -> int:
     """A closed pipe is not an error; files that cannot be written have been reported before."""
-    if not isinstance(error, BrokenPipeError) and error.errno not in FULL:
+    if not isinstance(error, BrokenPipeError) and error.errno not in DISK_FULL_ERRORS:
         return _unexpected(error)
     os.dup2(
         os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()

@@ -145,9 +145,9 @@ class Measurement:
         """The model that is measured, to be asked about the photos of a data set."""
         from regiontalk.lab.data.dataset_model import DatasetModel
 
-        asked = DatasetModel(options.load_model(place, device, heads=heads), dataset)
+        dataset_model = DatasetModel(options.load_model(place, device, heads=heads), dataset)
         self.uses_model(place, device)
-        return asked
+        return dataset_model
 
     def uses_model(self, place: options.Place, device: str) -> None:
         """A model folder, run, checkpoint or captioner that answers on a device."""
@@ -204,28 +204,29 @@ class Measurement:
     def _predicted(self) -> Iterator[Mapping[str, Any]]:
         """The inputs that are predictions with a record of how they were made."""
         return (
-            one
-            for one in self.record.values["inputs"]
-            if one["role"] == "predictions" and "record" in one
+            source
+            for source in self.record.values["inputs"]
+            if source["role"] == "predictions" and "record" in source
         )
 
     def _settings(self) -> dict[str, Any]:
         """How the predictions were made, where that is known: beam, true boxes and the like."""
         made = [
             self.record.values["settings"],
-            *(one["record"]["settings"] for one in self._predicted()),
+            *(source["record"]["settings"] for source in self._predicted()),
         ]
         return {"settings": made[-1]} if made[-1] else {}
 
     def _compare_data(self) -> None:
         """Says so where predictions were made from another version of the data set than they are
         judged by."""
-        (own,) = self.record.values["data"]
-        for one in self._predicted():
-            for other in one["record"]["data"]:
-                if other["sha256"] != own["sha256"]:
+        (data,) = self.record.values["data"]
+        for source in self._predicted():
+            for other in source["record"]["data"]:
+                if other["sha256"] != data["sha256"]:
                     self.message(
-                        f"{one['path']} was made from another version of the data: {other['name']}"
+                        f"{source['path']} was made from another version of the data: "
+                        f"{other['name']}"
                     )
 
 
@@ -251,15 +252,17 @@ def figures_table(title: str, figures: Mapping[str, Any]) -> Table:
 def ranking_table(figures: Mapping[str, Any], groups: Mapping[str, str] = DIRECTIONS) -> Table:
     """R@1/5/10 and median rank; a row for each of the `groups`, whose names are those of
     figures."""
-    rows = [
-        [title, *(f"{value:.1f}" for value in figures[name].values())]
-        for name, title in groups.items()
-    ]
+    rows = [[title, *one_decimal(figures[name].values())] for name, title in groups.items()]
     models = f", {figures['models']} models" if figures.get("models", 1) > 1 else ""
     title = f"{figures['images']} images, {figures['sentences']} sentences{models}"
     return title, ("", "R@1", "R@5", "R@10", "median rank"), rows
 
 
+def one_decimal(values: Iterable[float]) -> list[str]:
+    """Figures as text, with one digit after the point."""
+    return [f"{value:.1f}" for value in values]
+
+
 def share(value: float | None) -> str:
-    """In percent."""
+    """A share as text, in percent."""
     return "–" if value is None else f"{100 * value:.1f}"

@@ -22,7 +22,7 @@ names_option = click.option(
 )
 
 
-def read_names(file: Path, asked: PhotoOptions) -> list[str]:
+def read_names(file: Path, shared: PhotoOptions) -> list[str]:
     """The names of the list that the model knows; the others are told. Raises `UsageError` if it
     knows none."""
     from regiontalk.inference.name_list import TO_KNOW, a_few
@@ -31,7 +31,7 @@ def read_names(file: Path, asked: PhotoOptions) -> list[str]:
         text = read_file(file, LARGEST_LIST).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{file}: not a text in UTF-8", hint="one name per line") from error
-    model = options.load_model(asked.model, "cpu", lazily=True, words_book=asked.words_book)
+    model = options.load_model(shared.model, "cpu", lazily=True, words_book=shared.words_book)
     known, unknown = model.known_names(text.splitlines())
     if not known:
         if unknown:
@@ -41,6 +41,6 @@ def read_names(file: Path, asked: PhotoOptions) -> list[str]:
     if unknown:
         count = console.count(len(unknown), "name")
         console.message(
-            f"{file}: left out {count} that the model does not know: {a_few(unknown)}", asked.quiet
+            f"{file}: left out {count} that the model does not know: {a_few(unknown)}", shared.quiet
         )
     return list(known)

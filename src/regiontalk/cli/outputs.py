@@ -85,7 +85,7 @@ class Wanted:
 
     @property
     def _suffix(self) -> str:
-        """In lower case; nothing for a folder."""
+        """The suffix of the output in lower case; empty for a folder."""
         return "" if self.output is None or self.output.is_dir() else self.output.suffix.lower()
 
     @property
@@ -113,7 +113,7 @@ class Wanted:
 
     @property
     def is_data(self) -> bool:
-        """For programs."""
+        """Whether the output is for programs."""
         return self.as_json or self.kind in ("data", "shards") or self.export not in (None, XMP)
 
     @property
@@ -128,8 +128,8 @@ class Wanted:
 
     @property
     def prints(self) -> bool:
-        """With `-o`, nothing is printed except data (--json, --format) in addition to pictures or a
-        page."""
+        """Whether anything is printed. With `-o`, that is only data (--json, --format) in addition
+        to pictures or a page."""
         return self.kind == "" or (self.is_data and self.kind in ("page", "picture", "pictures"))
 
 
@@ -230,7 +230,7 @@ def _save_picture(photo: Result, target: Path) -> None:
 
 
 def save_picture(picture: Image.Image, target: Path) -> None:
-    """With our mark in it, so that a later run may replace it."""
+    """Writes a picture with our mark in it, so that a later run may replace it."""
     longest = LONGEST_SIDES.get(target.suffix.lower())
     if longest is not None and max(picture.size) > longest:
         raise OutputError(
@@ -274,8 +274,8 @@ def _save_sidecar(photo: AltText, target: Path, force: bool) -> None:
     with reading(str(target)):
         size = (photo.width, photo.height)
         orientation = xmp.orientation_of(photo.path)
-        found = xmp.Found(photo.text, photo.regions, photo.tags)
-        data = xmp.to_xmp(found, size, orientation, existing, force)
+        content = xmp.Found(photo.text, photo.regions, photo.tags)
+        data = xmp.to_xmp(content, size, orientation, existing, force)
     try:
         with replacing(target) as partial:
             partial.write_bytes(data)

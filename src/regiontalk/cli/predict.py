@@ -95,12 +95,14 @@ def command(
         if find is not None:
             raise UsageError("a run of kind sentences or joint takes --regions own or truth")
         records = [dataset[number] for number in by_path]
-        found = _from_codes(model, records, codes, regions == "truth", beam, device, heads)
+        predicted = _from_codes(model, records, codes, regions == "truth", beam, device, heads)
     elif codes is not None:
         raise UsageError("--codes is for runs of kind sentences or joint")
     else:
-        asked = DatasetModel(options.load_model(model, device, heads=heads), dataset)
-        found = asked.each(_answer(asked, regions, find, sentences, beam), by_path, workers)
+        dataset_model = DatasetModel(options.load_model(model, device, heads=heads), dataset)
+        predicted = dataset_model.each(
+            _answer(dataset_model, regions, find, sentences, beam), by_path, workers
+        )
     settings = {"sentences": True, "beam": beam} if sentences else {"boxes": boxes, "beam": beam}
     with recording("predict", output, options.device_name(model, device), **settings) as record:
         record.uses("model", options.model_place(model))
@@ -109,19 +111,23 @@ def command(
         for head in heads:
             record.uses("head", options.checkpoint_of(head))
         record.uses_data(data, split, len(dataset))
-        watched = console.track(found, f"Predicting {data}", len(dataset), quiet)
+        watched = console.track(predicted, f"Predicting {data}", len(dataset), quiet)
         count = write_json_lines(output, (photo.to_dict() for photo in watched))
     console.message(f"{output}: {console.count(count, 'photo')}", quiet)
 
 
 def _answer(
-    asked: DatasetModel, regions: str, find: FindRegions | None, sentences: bool, beam: int | None
+    dataset_model: DatasetModel,
+    regions: str,
+    find: FindRegions | None,
+    sentences: bool,
+    beam: int | None,
 ) -> Callable[[Record], ImageRegions | Description]:
     if sentences:
-        return lambda record: asked.sentence(record, beam)
+        return lambda record: dataset_model.sentence(record, beam)
     if find is not None:
-        return lambda record: asked.regions_among(record, find, beam or 1)
-    answer = asked.true_regions if regions == "truth" else asked.regions
+        return lambda record: dataset_model.regions_among(record, find, beam or 1)
+    answer = dataset_model.true_regions if regions == "truth" else dataset_model.regions
     return lambda record: answer(record, beam or 1)
 
 

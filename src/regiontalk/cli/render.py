@@ -97,7 +97,7 @@ def _hedged(text: str, sure: bool) -> Text:
 
 
 def _box(box_xyxy: BoxXYXY) -> str:
-    """In the format of --boxes."""
+    """A box in the format of --boxes."""
     return ",".join(f"{side:.0f}" for side in box_xyxy)
 
 

@@ -29,11 +29,11 @@ from regiontalk.errors import DataError, InputError, RegionTalkError, UsageError
 
 if TYPE_CHECKING:
     from regiontalk.images.limits import Limits
+    from regiontalk.inference.teaching import Change, ToTeach
     from regiontalk.lab.data.records import Dataset, Record
     from regiontalk.model import Model
     from regiontalk.models.word_book import WordBook
     from regiontalk.results import ImageRegions, Lesson, WordReport
-    from regiontalk.teaching import Change, ToTeach
 
 ADD = "add"
 MAX_PHRASE_WORDS = 3  # of a record's phrase that is taught as a word
@@ -115,8 +115,8 @@ def add(
     minutes, needs 20 examples or more, and the extra `train`. If the new model would name other
     things worse, nothing is written.
     """
+    from regiontalk.inference.teaching import learn
     from regiontalk.models.folder import check_free
-    from regiontalk.teaching import learn
 
     if trains:
         if given or box is not None or is_not:
@@ -158,7 +158,7 @@ def add(
 
 def _from_photos(given: tuple[str, ...], box: str | None) -> list[ToTeach]:
     from regiontalk.images.paths import find_photos
-    from regiontalk.teaching import ToTeach
+    from regiontalk.inference.teaching import ToTeach
 
     if len(given) < 2:
         raise UsageError(
@@ -194,7 +194,7 @@ def _from_source(
 
 def _from_folder(source: Path) -> list[ToTeach]:
     from regiontalk.images.paths import find_photos
-    from regiontalk.teaching import ToTeach
+    from regiontalk.inference.teaching import ToTeach
 
     wanted = []
     for folder in sorted(path for path in source.iterdir() if path.is_dir()):
@@ -213,7 +213,7 @@ def _from_folder(source: Path) -> list[ToTeach]:
 
 def _from_book(book: WordBook) -> list[ToTeach]:
     """The examples of the word book, whose photos may have gone."""
-    from regiontalk.teaching import ToTeach
+    from regiontalk.inference.teaching import ToTeach
 
     wanted = []
     for example in book.examples:
@@ -225,9 +225,9 @@ def _from_book(book: WordBook) -> list[ToTeach]:
 
 
 def _from_records(source: Path, longest: int | None, limits: Limits) -> list[ToTeach]:
+    from regiontalk.inference.teaching import ToTeach
     from regiontalk.lab.data.records import Dataset
     from regiontalk.models.word_book import without_article
-    from regiontalk.teaching import ToTeach
 
     dataset = Dataset(source)
     wanted = list[ToTeach]()
@@ -318,7 +318,7 @@ def _captions_of(model: Model, wanted: Sequence[ToTeach]) -> dict[Any, ImageRegi
 
 def _changes(before: Mapping[Any, ImageRegions], after: Mapping[Any, ImageRegions]) -> list[Change]:
     """The regions with other captions than before."""
-    from regiontalk.teaching import Change
+    from regiontalk.inference.teaching import Change
 
     changes = []
     for photo in [photo for photo in after if photo in before]:
@@ -458,8 +458,8 @@ def forget(
     quiet: bool,
 ) -> None:
     """Drop words from the word book."""
+    from regiontalk.inference.teaching import Taught
     from regiontalk.models.loading import load
-    from regiontalk.teaching import Taught
 
     if bool(words) == every:
         raise UsageError("give words to forget, or --all")

@@ -1,4 +1,5 @@
-"""From a file to pixels: limits, decoding, upright sRGB, resizing; and which photos a path means.
+"""The way from a file to pixels: limits, decoding, upright sRGB, resizing; and which photos a path
+means.
 
 `photo` opens one photo, `limits` refuses files that would take too much memory or time, `paths`
 finds photos.

@@ -46,7 +46,7 @@ class Sequence(NamedTuple):
 
     size: Size
     size_bits: Size
-    """Of a width, and of a height, that a frame has instead."""
+    """Bits of a width and of a height that a frame has instead."""
     is_still: bool = True
     has_decoder_model: bool = False
     presentation_bits: int = 0
@@ -57,8 +57,8 @@ class Sequence(NamedTuple):
 
 
 def sizes(units: Iterator[tuple[int, bytes]]) -> list[Size]:
-    """Of sequence headers among AV1 units, one for each photo or tile, and of the frames that have
-    another size than their sequence."""
+    """The sizes in the sequence headers among AV1 units, one for each photo or tile, and those of
+    the frames that have another size than their sequence."""
     found = []
     sequence = None
     with suppress(IndexError):  # cut off, which the decoder will say

@@ -50,7 +50,7 @@ def profile_bytes(meta: bytes) -> int:
 def check_sizes(file: IO[bytes], meta: bytes) -> tuple[int, int]:
     """The largest size of a coded photo, (0, 0) if there is none; rejects a file that gives another
     size."""
-    said = [
+    declared = [
         struct.unpack(">II", ispe[4:12]) for ispe in _properties(meta, b"ispe") if len(ispe) >= 12
     ]
     photos = [item for item in _items(meta) if item.kind == b"av01"]
@@ -63,9 +63,9 @@ def check_sizes(file: IO[bytes], meta: bytes) -> tuple[int, int]:
         for item in photos
         for unit in av1.units(_read(inside if item.in_meta else file, item.extents))
     )
-    if not said or not coded:
+    if not declared or not coded:
         return 0, 0
-    width, height = max(said, key=lambda size: size[0] * size[1])
+    width, height = max(declared, key=lambda size: size[0] * size[1])
     largest = max(coded, key=lambda size: size[0] * size[1])
     pixels, all_coded = largest[0] * largest[1], sum(width * height for width, height in coded)
     if pixels > _ROOM * width * height or width * height > _ROOM * all_coded:
@@ -80,7 +80,7 @@ def largest_in_tracks(file: IO[bytes], moov: bytes) -> tuple[int, int]:
     8.7)."""
     tables = [moov]
     for name in _SAMPLES:
-        tables = [content for table in tables for found, content in _boxes(table) if found == name]
+        tables = [content for table in tables for kind, content in _boxes(table) if kind == name]
     frames = [frame for frame in map(_first_frame, tables) if frame[1]]
     if sum(length for _, length in frames) > file.seek(0, os.SEEK_END):
         raise ImageError("a broken photo: its parts overlap")
@@ -175,12 +175,12 @@ def _boxes(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _child(data: bytes, name: bytes) -> bytes:
-    return next((content for found, content in _boxes(data) if found == name), b"")
+    return next((content for kind, content in _boxes(data) if kind == name), b"")
 
 
 def _properties(meta: bytes, name: bytes) -> list[bytes]:
     properties = _child(_child(meta[4:], b"iprp"), b"ipco")
-    return [content for found, content in _boxes(properties) if found == name]
+    return [content for kind, content in _boxes(properties) if kind == name]
 
 
 def _items(meta: bytes) -> list[Item]:

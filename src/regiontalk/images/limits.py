@@ -158,9 +158,9 @@ def _next_marker(file: IO[bytes]) -> int | None:
     while len(block := file.read(1 << 16)) > 1:
         if b"\xff" * MOST_FILL in block:
             raise ImageTooLarge(f"more than {MOST_FILL:,} bytes before a marker of a JPEG")
-        if found := _MARKER.search(block):
-            file.seek(found.end() - len(block), os.SEEK_CUR)
-            return block[found.end() - 1]
+        if marker := _MARKER.search(block):
+            file.seek(marker.end() - len(block), os.SEEK_CUR)
+            return block[marker.end() - 1]
         if block.endswith(b"\xff"):
             file.seek(-1, os.SEEK_CUR)
     return None
@@ -202,7 +202,7 @@ _RAW_EXIF = b"Raw profile type exif\0"  # the EXIF of a PNG as ImageMagick write
 
 
 def _png_pixel_bytes(header: bytes) -> int:
-    """Of all rows before they are packed, from the content of the chunk IHDR."""
+    """Bytes of all rows before they are packed, from the content of the chunk IHDR."""
     width, height = (int.from_bytes(header[at : at + 4], "big") for at in (0, 4))
     channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}.get(header[-1], 4)
     return (1 + -(-width * channels * header[-2] // 8)) * height
@@ -234,7 +234,7 @@ def _check_webp(file: IO[bytes], limits: Limits) -> None:
 
 
 def is_animated_webp(header: bytes) -> bool:
-    """By a file's first `HEADER_BYTES`."""
+    """Whether a file is an animated WebP, by its first `HEADER_BYTES`."""
     flags = header[20:21] if header[:4] == b"RIFF" and header[8:16] == b"WEBPVP8X" else b""
     return bool(flags) and bool(flags[0] & 2)
 
@@ -306,7 +306,7 @@ class _Tiff:
     )  # EXIF, GPS, interoperability: Pillow reads them with the photo
     BLOBS = (1, 2, 7)  # bytes, text, undefined
     BYTES: ClassVar = {1: 1, 2: 1, 3: 2, 4: 4, 6: 1, 7: 1, 8: 2, 9: 4, 13: 4, 16: 8, 17: 8}
-    """Of a value of the types that sizes and offsets may have."""
+    """Type -> bytes of a value, for the types that sizes and offsets may have."""
 
     def __init__(self, file: IO[bytes]) -> None:
         header = file.read(16)
@@ -378,14 +378,14 @@ def _check_tiff(file: IO[bytes], _: Limits) -> None:
     numbers = 0
     blobs = 0
     packed = 0
-    found: dict[int, int] = {}
+    values: dict[int, int] = {}
     for start in directories:  # the list grows in the loop
         for tag, kind, count, value in tiff.tags(start):
             if tag in _Tiff.SIZES and not tiff.stored_in_place(kind, count):
                 raise ImageError("a broken photo: its size is not stored as a TIFF's")
             if tag in (*_Tiff.STRIPS, *_Tiff.STRIP_BYTES) and kind not in _Tiff.PLACES:
                 raise ImageError("a broken photo: its strips are not stored as a TIFF's")
-            found.setdefault(tag, value)
+            values.setdefault(tag, value)
             numbers += 0 if kind in _Tiff.BLOBS else count
             blobs += count if kind in _Tiff.BLOBS else 0
             _at_most(numbers, MOST_TAG_VALUES, "values in a TIFF's tags")
@@ -395,7 +395,7 @@ def _check_tiff(file: IO[bytes], _: Limits) -> None:
             if tag in _Tiff.DIRECTORIES and value not in directories:
                 directories.append(value)
                 _at_most(len(directories), MOST_DIRECTORIES, "directories of a TIFF")
-    width, height, tile_width, tile_height = (found.get(tag, 0) for tag in _Tiff.SIZES)
+    width, height, tile_width, tile_height = (values.get(tag, 0) for tag in _Tiff.SIZES)
     _at_most(packed - file.seek(0, os.SEEK_END), MOST_SHARED_BYTES, "bytes of shared strips")
     most = max(MOST_TILE_PIXELS, int(1.25 * width * height))  # a tile's sides are multiples of 16
     _at_most(tile_width * tile_height, most, "pixels in a TIFF's tile")

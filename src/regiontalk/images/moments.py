@@ -23,7 +23,7 @@ class Moment(NamedTuple):
 
 
 def is_video(path: str | Path) -> bool:
-    """By its name."""
+    """Whether a path is a video, by its name."""
     return str(path).lower().endswith(SUFFIXES)
 
 

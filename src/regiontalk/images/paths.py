@@ -36,7 +36,7 @@ WITH_VIDEOS = (*SUFFIXES, *VIDEO_SUFFIXES)
 STDIN = "-"
 LARGEST_STDIN = 1 << 28  # bytes
 LONGEST_PATH = 4096
-AHEAD = 2  # photos per worker that are in progress before the first result is taken
+PHOTOS_AHEAD = 2  # photos per worker that are in progress before the first result is taken
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -87,21 +87,21 @@ def find_photos(
     folder once. `leave_out` is a folder that is not entered, unless it is given itself. With
     `inside`, links in folders that lead out of that folder are left out.
     """
-    found = Photos()
-    for path in _expand(given, found):
+    photos = Photos()
+    for path in _expand(given, photos):
         # A Path would drop "./" and the like from what is printed.
         if os.path.isdir(path):  # noqa: PTH112
-            _walk(path, found, leave_out, suffixes, inside)
+            _walk(path, photos, leave_out, suffixes, inside)
         else:
-            found.paths.append(path)
-    found.paths = list(dict.fromkeys(found.paths))
-    return found
+            photos.paths.append(path)
+    photos.paths = list(dict.fromkeys(photos.paths))
+    return photos
 
 
-def _expand(given: Iterable[str], found: Photos) -> Iterator[str]:
+def _expand(given: Iterable[str], photos: Photos) -> Iterator[str]:
     for path in given:
         if path == STDIN:
-            yield from _read_stdin(found)
+            yield from _read_stdin(photos)
         elif os.path.lexists(path) or not glob.has_magic(path):
             yield path
         else:
@@ -109,13 +109,13 @@ def _expand(given: Iterable[str], found: Photos) -> Iterator[str]:
             yield from sorted(glob.glob(path, recursive=True)) or [path]  # noqa: PTH207
 
 
-def _read_stdin(found: Photos) -> list[str]:
+def _read_stdin(photos: Photos) -> list[str]:
     """One path per line, or separated by NUL (`find -print0`); or the bytes of one photo."""
     data = sys.stdin.buffer.read(LARGEST_STDIN + 1)
     if len(data) > LARGEST_STDIN:
         raise InputError(f"stdin: more than {LARGEST_STDIN >> 20} MiB")
     if format_of(data[:HEADER_BYTES]) and not _exists(os.fsdecode(data.partition(b"\n")[0])):
-        found.stdin = data
+        photos.stdin = data
         return [STDIN]
     lines = (
         data.split(b"\0")
@@ -136,7 +136,7 @@ def _exists(path: str) -> bool:
 
 def _walk(
     top: str,
-    found: Photos,
+    photos: Photos,
     leave_out: Path | None,
     suffixes: tuple[str, ...],
     inside: Path | None,
@@ -150,30 +150,30 @@ def _walk(
     while waiting:
         folder = waiting.pop()
         folders = []
-        for entry in _entries(folder, found):
+        for entry in _entries(folder, photos):
             is_folder = _is_folder(entry)
             is_hidden = entry.name.startswith(".")
             if is_hidden if is_folder else not entry.name.lower().endswith(suffixes):
                 continue
             if home is not None and entry.is_symlink() and _leads_out(entry.path, home):
-                found.outside.append(entry.path)
+                photos.outside.append(entry.path)
             elif is_folder:
                 folders.append(entry)
             else:
-                (found.hidden if is_hidden else paths).append(entry.path)
+                (photos.hidden if is_hidden else paths).append(entry.path)
         for entry in folders:
             if (folder_identity := identity(entry.path)) not in seen:
                 seen.add(folder_identity)
                 waiting.append(entry.path)
-    found.paths += sorted(paths)
+    photos.paths += sorted(paths)
 
 
-def _entries(folder: str, found: Photos) -> list[os.DirEntry[str]]:
+def _entries(folder: str, photos: Photos) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
-        found.skipped.append(f"{folder}: {error.strerror or error}")
+        photos.skipped.append(f"{folder}: {error.strerror or error}")
         return []
 
 
@@ -225,7 +225,7 @@ def in_order(
     try:
         for item in items:
             under_way.append(pool.submit(work, item))
-            if len(under_way) >= AHEAD * workers:
+            if len(under_way) >= PHOTOS_AHEAD * workers:
                 yield under_way.popleft().result()
         while under_way:
             yield under_way.popleft().result()

@@ -1,5 +1,5 @@
-"""From a photo's bytes to the network's input: the only pre-processing, for training and inference
-alike.
+"""The way from a photo's bytes to the network's input: the only pre-processing, for training and
+inference alike.
 
 source -> limits (`limits`) -> decoder, at a reduced size if possible -> upright sRGB -> long side
 -> CHW floats
@@ -37,7 +37,7 @@ Work = Callable[[Image.Image, bool], Result]
 PhotoSource = str | Path | bytes | bytearray | memoryview | IO[bytes] | Image.Image | NDArray[Any]
 
 SHORTEST_SIDE = 16  # pixels: one cell of a stride-16 feature map
-GREY = 127  # the padding: near the mean of photos, so that activations stay small
+PADDING_GREY = 127  # the padding: near the mean of photos, so that activations stay small
 
 _REDUCING_GAP = (
     2  # a reduced photo is still at least this many times larger than the size it is resized to
@@ -46,7 +46,7 @@ _one_animation = threading.RLock()  # libwebp holds one four times from the mome
 _QUICK_PIXELS = 2_000_000  # decoded in some hundredths of a second
 _PIXELS_AT_A_TIME = 50_000_000  # decoded by all threads together: 200 MB of RGB
 _URL = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
-SIDEWAYS = (5, 6, 7, 8)  # EXIF orientations that exchange width and height
+SIDEWAYS_ORIENTATIONS = (5, 6, 7, 8)  # EXIF orientations that exchange width and height
 
 
 # Larger than what malloc keeps for reuse (32 MB), so that the memory of a large photo goes back to
@@ -176,8 +176,8 @@ def open_photo(source: PhotoSource, limits: Limits = DEFAULT_LIMITS) -> Image.Im
 def reduced(
     image: Image.Image, long_side: int, photo_size: tuple[int, int] | None = None
 ) -> Image.Image:
-    """For people: a photo of `photo_size` (default: the image's) as an image of at most `long_side`
-    pixels a side."""
+    """A photo of `photo_size` (default: the image's) for people: at most `long_side` pixels a
+    side."""
     photo_size = photo_size or image.size
     factor = min(1.0, long_side / max(photo_size))
     width, height = (max(1, round(side * factor)) for side in photo_size)
@@ -208,12 +208,15 @@ def resized_size(width: int, height: int, long_side: int) -> tuple[int, int]:
     return max(SHORTEST_SIDE, round(width * factor)), max(SHORTEST_SIDE, round(height * factor))
 
 
+def _next_multiple(size: int, multiple: int) -> int:
+    return -(-size // multiple) * multiple
+
+
 def pad_together(photos: Sequence[NDArray[np.uint8]], multiple: int) -> NDArray[np.uint8]:
     """Photos (H, W, 3) of different sizes as one array (N, H', W', 3), grey at right and bottom."""
-    height, width = (
-        -(-max(photo.shape[side] for photo in photos) // multiple) * multiple for side in (0, 1)
-    )
-    together = np.full((len(photos), height, width, 3), GREY, dtype=np.uint8)
+    height = _next_multiple(max(photo.shape[0] for photo in photos), multiple)
+    width = _next_multiple(max(photo.shape[1] for photo in photos), multiple)
+    together = np.full((len(photos), height, width, 3), PADDING_GREY, dtype=np.uint8)
     for row, photo in zip(together, photos, strict=True):
         row[: photo.shape[0], : photo.shape[1]] = photo
     return together
@@ -409,14 +412,16 @@ def _upright_srgb(image: Image.Image, ours: bool, long_side: int | None) -> Open
     photo.info = {}  # otherwise the result would be turned or converted again when it is reopened
     photo.getexif()[ExifTags.Base.Orientation] = orientation
     ImageOps.exif_transpose(photo, in_place=True)
-    return Opened(photo, (height, width) if orientation in SIDEWAYS else (width, height))
+    return Opened(
+        photo, (height, width) if orientation in SIDEWAYS_ORIENTATIONS else (width, height)
+    )
 
 
 def _orientation(image: Image.Image) -> int:
     """1 (as it is) to 8."""
     try:
-        found = int(_exif(image).get(ExifTags.Base.Orientation, 1))
-        return found if 1 <= found <= 8 else 1
+        orientation = int(_exif(image).get(ExifTags.Base.Orientation, 1))
+        return orientation if 1 <= orientation <= 8 else 1
     except Exception:  # broken metadata is no reason to reject the photo
         return 1
 
@@ -441,8 +446,8 @@ def _exif(image: Image.Image) -> Image.Exif:
 
 
 def _short_line(text: str) -> str:
-    """Without line breaks and control characters, and shortened, because names and messages come
-    from users' files."""
+    """The text without line breaks and control characters, and shortened, because names and
+    messages come from users' files."""
     printable = one_line(text)
     return printable if len(printable) <= 300 else printable[:300] + "…"
 

@@ -42,8 +42,10 @@ HEADER_BYTES = 512
 
 PER_MINUTE = 12  # frames of a minute at most: those where most changes
 STEP_SECONDS = 0.5  # between two frames that are compared
-NEW = 0.06  # mean difference of two frames, of 1, from which a frame shows something new
-STILL = 0.03  # the same between neighbours, below which a fade or a fast turn is over
+# Mean difference of two frames, of 1, from which a frame shows something new.
+MIN_NEW_DIFFERENCE = 0.06
+# The same between neighbours, below which a fade or a fast turn is over.
+MAX_STILL_DIFFERENCE = 0.03
 MOST_UNSTILL = 3  # frames that are waited for until it is over
 COMPARED_SIDE = 32  # pixels of the compared frames
 
@@ -250,8 +252,8 @@ def _changes(looks: Iterable[_Look]) -> Iterator[tuple[float, float]]:
             kept = look
         else:
             change = _difference(look, kept)
-            is_still = _difference(look, before) < STILL or waited == MOST_UNSTILL
-            if change < NEW:
+            is_still = _difference(look, before) < MAX_STILL_DIFFERENCE or waited == MOST_UNSTILL
+            if change < MIN_NEW_DIFFERENCE:
                 waited = 0
             elif not is_still:
                 waited += 1
@@ -268,13 +270,13 @@ def _difference(one: _Look, other: _Look) -> float:
 
 
 def _most_changing(changes: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float]]:
-    """At most `PER_MINUTE` of each minute, in their order."""
+    """The largest changes, at most `PER_MINUTE` of each minute, in their order."""
     for _, of_minute in itertools.groupby(changes, lambda change: int(change[0] // 60)):
         yield from sorted(heapq.nlargest(PER_MINUTE, of_minute, key=lambda change: change[1]))
 
 
 def _to_image(frame: Any) -> Image.Image:
-    """In sRGB, turned as its camera was held."""
+    """The frame in sRGB, turned as its camera was held."""
     colours = {"src_colorspace": "ITU709"} if frame.colorspace == _BT709 else {}
     image: Image.Image = frame.to_image(**colours)
     return image.rotate(frame.rotation, expand=True) if frame.rotation else image

@@ -25,7 +25,7 @@ from regiontalk.results import Segment
 Logs = NDArray[np.float64]
 
 MIN_SCORE = 1e-4  # so that its logarithm is finite
-HEAD = "words"  # the head's name
+ALIGNMENT_HEAD = "words"  # the head's name
 MAX_WORDS = 10_000  # of a sentence
 MAX_UNKNOWN_NAMED = 5  # in a message
 
@@ -141,7 +141,7 @@ class AlignmentHead:
 
     @property
     def words(self) -> Vocabulary:
-        return self.runtime.head(HEAD).words
+        return self.runtime.head(ALIGNMENT_HEAD).words
 
     def read(self, sentence: str) -> ReadSentence:
         return read_sentence(sentence, self.words)
@@ -208,7 +208,7 @@ def place_prior(scores: NDArray[np.floating], weight: float) -> NDArray[np.float
 
 def alignment_settings(runtime: Runtime) -> AlignmentPredictionConfig:
     """The settings of the model's head `words`."""
-    settings = runtime.head(HEAD).info.settings
+    settings = runtime.head(ALIGNMENT_HEAD).info.settings
     assert isinstance(settings, AlignmentPredictionConfig)
     return settings
 

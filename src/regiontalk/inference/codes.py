@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from regiontalk import boxes as geometry
-from regiontalk.inference.alignment import HEAD, region_vectors
+from regiontalk.inference.alignment import ALIGNMENT_HEAD, region_vectors
 from regiontalk.inference.calibration import sigmoid
 from regiontalk.inference.regions import Look, RegionTable
 from regiontalk.models.runtime import Runtime
@@ -57,7 +57,7 @@ def with_surroundings(runtime: Runtime, look: Look, regions: RegionTable) -> Reg
 
 def with_vectors(runtime: Runtime, look: Look, regions: RegionTable) -> RegionTable:
     """The regions with the alignment head's vectors, if the model has that head."""
-    if HEAD not in runtime.heads:
+    if ALIGNMENT_HEAD not in runtime.heads:
         return regions
     codes = with_codes(runtime, look, regions).codes
     return replace(regions, vectors=region_vectors(runtime, codes))

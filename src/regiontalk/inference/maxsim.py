@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.floating]
 
-LENGTHENED = 5
+LENGTHENED_CHAIN = 5
 """Added to the length of every sentence by which eq. 7's score is divided, so that short sentences
 do not win."""
-LOWEST = -1e4  # of padding rows; finite, and small enough for bfloat16
+PADDING_SCORE = -1e4  # of padding rows; finite, and small enough for bfloat16
 
 
 def word_scores(vectors: Any, words: Any, used: Any = None) -> Any:
@@ -32,13 +32,14 @@ def word_scores(vectors: Any, words: Any, used: Any = None) -> Any:
 
 
 def similarities(vectors: Any, words: Any, used: Any = None) -> Any:
-    """vᵢ·sₜ of every region of every photo and every word, (K, R, W); `LOWEST` in padding rows."""
+    """vᵢ·sₜ of every region of every photo and every word, (K, R, W); `PADDING_SCORE` in padding
+    rows."""
     photos, regions, size = vectors.shape
     products = (vectors.reshape(photos * regions, size) @ words.T).reshape(
         photos, regions, len(words)
     )
     if used is not None:
-        products[~used] = LOWEST
+        products[~used] = PADDING_SCORE
     return products
 
 

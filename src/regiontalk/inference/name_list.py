@@ -67,8 +67,8 @@ class NameList:
         names = tuple(dict.fromkeys(" ".join(text.split()) for text in texts if text.strip()))
         by_form, by_meaning = dict[str, int](), dict[str, int]()
         forms = [forms_of(name) for name in names]
-        for number, (own, *_) in enumerate(forms):
-            by_form.setdefault(own, number)
+        for number, (form, *_) in enumerate(forms):
+            by_form.setdefault(form, number)
         for number, others in enumerate(forms):
             for form in others:
                 by_form.setdefault(form, number)

@@ -9,7 +9,7 @@ from typing import TypedDict
 import numpy as np
 
 from regiontalk.errors import UsageError
-from regiontalk.inference.alignment import HEAD, word_vectors
+from regiontalk.inference.alignment import ALIGNMENT_HEAD, word_vectors
 from regiontalk.inference.likelihood import clean_phrase
 from regiontalk.language import query_words
 from regiontalk.language.query_words import ReadPhrase
@@ -23,9 +23,9 @@ class Phrase:
 
     read: ReadPhrase
     tokens: tuple[int, ...]
-    """Of the language model; `UNKNOWN` for words that it does not know."""
+    """Tokens of the language model; `UNKNOWN` for words that it does not know."""
     aligned_tokens: tuple[int, ...]
-    """Of the alignment head, likewise; empty without such a head."""
+    """Tokens of the alignment head, likewise; empty without such a head."""
     vectors: Floats
     """(W, h), of the words that the alignment head knows."""
 
@@ -62,22 +62,24 @@ def about_words(phrases: Sequence[Phrase]) -> AboutWords:
 
 
 def read_phrases(runtime: Runtime, texts: Sequence[str], as_typed: bool = False) -> list[Phrase]:
-    """For `find`, which knows the words of the language model and those of the alignment head.
+    """Reads phrases for `find`, which knows the words of the language model and of the alignment
+    head.
 
     `as_typed`: correct no typing mistakes, and take no synonyms. Raises `UsageError` for an empty
     phrase.
     """
     if not all(text.strip() for text in texts):
         raise UsageError("an empty phrase", hint='for example: "a red umbrella"')
-    heads = [runtime.head(HEAD).words] if HEAD in runtime.heads else []
+    heads = [runtime.head(ALIGNMENT_HEAD).words] if ALIGNMENT_HEAD in runtime.heads else []
     vocabularies = [*heads, runtime.words]
     read = [query_words.read_phrase(text, vocabularies, as_typed) for text in texts]
     return [_to_phrase(runtime, phrase) for phrase in read]
 
 
 def read_aligned(runtime: Runtime, texts: Sequence[str], as_typed: bool = False) -> list[Phrase]:
-    """For `search`, which knows the words of the alignment head alone: the phrases of a query."""
-    vocabulary = runtime.head(HEAD).words
+    """Reads the phrases of a query for `search`, which knows the words of the alignment head
+    alone."""
+    vocabulary = runtime.head(ALIGNMENT_HEAD).words
     room = query_words.MAX_WORDS
     phrases = []
     for text in texts:
@@ -98,11 +100,11 @@ _NOTHING = Phrase(ReadPhrase("", ()), (), (), np.zeros((0, 0), dtype=np.float32)
 
 
 def _to_phrase(runtime: Runtime, read: ReadPhrase) -> Phrase:
-    words = [one.word or one.written.lower() for one in read.words]
+    words = [word.word or word.written.lower() for word in read.words]
     tokens = tuple(runtime.words.encode(words))
-    if HEAD not in runtime.heads:
+    if ALIGNMENT_HEAD not in runtime.heads:
         return Phrase(read, tokens, (), np.zeros((0, 0), dtype=np.float32))
-    head = runtime.head(HEAD)
+    head = runtime.head(ALIGNMENT_HEAD)
     aligned = head.words.encode(words)
     known = [token for token in aligned if token != UNKNOWN]
     size = int(head.info.net["size"])

@@ -143,7 +143,7 @@ def _rivalry(regions: RegionTable) -> tuple[Floats, Floats, Floats]:
 def _have_same_words(captions: Sequence[Caption]) -> NDArray[np.bool_]:
     """(R, R) which captions have the same words."""
     numbers: dict[tuple[int, ...], int] = {}
-    kinds = np.array([numbers.setdefault(one.tokens, len(numbers)) for one in captions])
+    kinds = np.array([numbers.setdefault(caption.tokens, len(numbers)) for caption in captions])
     same: NDArray[np.bool_] = kinds[:, None] == kinds[None, :]
     return same
 

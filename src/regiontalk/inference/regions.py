@@ -35,7 +35,7 @@ class Frame(NamedTuple):
     size: tuple[int, int]
     """Width and height in the input, without the padding."""
     scale: tuple[float, float]
-    """From the photo's pixels to the input's."""
+    """Factors (x, y) from the photo's pixels to the input's."""
 
     @property
     def whole_xyxy(self) -> Floats:
@@ -149,7 +149,7 @@ class Look(NamedTuple):
     """The regions that survive NMS, highest score first; or the given boxes, in their order."""
     given: bool
     """Whether the boxes were given."""
-    said: tuple[Region, ...] | None = None
+    captioned: tuple[Region, ...] | None = None
     """The regions as another program's model captioned them (`captioners`); None: none did."""
 
     @property

@@ -18,15 +18,16 @@ from regiontalk.errors import UsageError, check_range
 from regiontalk.inference import decoding
 from regiontalk.inference.alignment import AlignmentHead
 from regiontalk.inference.decoding import Caption
-from regiontalk.inference.maxsim import LOWEST
+from regiontalk.inference.maxsim import PADDING_SCORE
 from regiontalk.language.vocabulary import END, UNKNOWN, Vocabulary
 from regiontalk.models.runtime import Floats, Runtime
 from regiontalk.models.settings import WIDEST_BEAM, SentencePredictionConfig
 from regiontalk.results import Sentence
 
-SENTENCE = "sentence"  # the head's name
+SENTENCE_HEAD = "sentence"  # the head's name
 NOWHERE = np.array([[0.0, 0.0, 1.0, 1.0]])  # the box of an empty photo
-VIEWS = 3  # a region, its surroundings, the whole photo; for a whole photo all three are the same
+# A region, its surroundings, the whole photo; for a whole photo all three are the same.
+VIEWS_PER_REGION = 3
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class SentenceInputs(NamedTuple):
 
 def photo_inputs(codes: Floats, boxes_xyxy: NDArray[np.float64]) -> SentenceInputs:
     """The inputs for one sentence about a whole photo: codes (K, D), boxes in pixels (K, 4)."""
-    views = np.repeat(codes[None, :1], VIEWS, axis=1)  # (1, N, D)
+    views = np.repeat(codes[None, :1], VIEWS_PER_REGION, axis=1)  # (1, N, D)
     places = geometry.places(boxes_xyxy, boxes_xyxy[0, 2:]).astype(np.float32)
     return SentenceInputs(views, codes[None], places[None])
 
@@ -80,7 +81,7 @@ class SentenceHead:
     """The head `sentence` of a model."""
 
     def __init__(self, runtime: Runtime) -> None:
-        head = runtime.head(SENTENCE)
+        head = runtime.head(SENTENCE_HEAD)
         self.runtime = runtime
         self.words = head.words
         assert isinstance(head.info.settings, SentencePredictionConfig)
@@ -109,9 +110,9 @@ class SentenceHead:
     ) -> list[Caption]:
         """The best sentence of each of the inputs (S). `about`: for each, the codes (·, D) that it
         should fit by the alignment head. `beam`: default as in the settings."""
-        found = self._beam_search(self._begin(inputs), beam or self.settings.beam)
+        searched = self._beam_search(self._begin(inputs), beam or self.settings.beam)
         return [
-            self._rank(captions, codes)[0] for captions, codes in zip(found, about, strict=True)
+            self._rank(captions, codes)[0] for captions, codes in zip(searched, about, strict=True)
         ]
 
     def text_log_probabilities(
@@ -187,7 +188,7 @@ class SentenceHead:
 
     def scene_size(self, regions: int) -> int:
         """S, the number of image inputs of a photo with so many regions."""
-        return self._image_size + regions * (int(self._net["attention"]) or geometry.PLACE)
+        return self._image_size + regions * (int(self._net["attention"]) or geometry.PLACE_NUMBERS)
 
     def gains(
         self, words: Sequence[str], counts: Sequence[bool], scenes: Floats, regions: int
@@ -211,17 +212,17 @@ class SentenceHead:
         of `regions` regions."""
         tokens = self.words.encode(words)
         state = self._state(scenes, regions)
-        found = np.zeros((len(scenes), len(tokens)))
+        of_words = np.zeros((len(scenes), len(tokens)))
         for column, before in enumerate((self.words.start(), *tokens[:-1])[: len(tokens)]):
             logprobs, state = self._step(np.full(len(scenes), before), state)
-            found[:, column] = logprobs[:, tokens[column]]
-        return found
+            of_words[:, column] = logprobs[:, tokens[column]]
+        return of_words
 
     def _state(self, scenes: Floats, regions: int) -> decoding.State:
         """The decoder's state before START."""
         bias, memory = np.split(scenes, [self._image_size], axis=1)
         memory = memory.reshape(len(scenes), regions, -1)
-        absent = np.where(memory[:, :, 0] < 0, np.float32(LOWEST), np.float32(0))
+        absent = np.where(memory[:, :, 0] < 0, np.float32(PADDING_SCORE), np.float32(0))
         nothing = np.zeros((len(scenes), int(self._net["hidden"])), np.float32)
         return nothing, nothing, bias, memory, absent
 

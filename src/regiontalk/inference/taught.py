@@ -133,8 +133,8 @@ class TaughtWords:
         )
 
     def by_the_others(self) -> list[Scores]:
-        """For each word, the probabilities (E, W) of its examples, each without itself: how well
-        the word is known. A word's only example has nothing to be recognised by: 0."""
+        """The probabilities (E, W) of each word's examples, each without itself: how well the word
+        is known. A word's only example has nothing to be recognised by: 0."""
         return [self._without_themselves(column) for column in range(len(self.words))]
 
     def _without_themselves(self, column: int) -> Scores:

@@ -43,11 +43,11 @@ MOST_UNPACKED = (
     300  # times the size of a compressed file of lines, where that is more than LARGEST_FILE
 )
 MOST_DIGITS = 300  # of an integer: it still is a float
-DEEPEST = 100  # nested lists and objects
-TOO_DEEP = f"lists and objects are nested more than {DEEPEST} deep"
+MAX_NESTING = 100  # nested lists and objects
+TOO_DEEP = f"lists and objects are nested more than {MAX_NESTING} deep"
 LONGEST_NAME = 200  # bytes of a file name that we choose, before its ending
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a full disk
+DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a full disk
 
 _PARTIAL = ".regiontalk-*.partial*"
 
@@ -189,7 +189,7 @@ def writing(path: Path) -> Iterator[None]:
 
 def output_error(place: object, error: OSError, hint: str | None = None) -> OutputError:
     """The error for something that cannot be written; a full disk has the same error everywhere."""
-    if error.errno is not None and error.errno in FULL:
+    if error.errno is not None and error.errno in DISK_FULL_ERRORS:
         return DiskFull(f"{place}: cannot be written: {os.strerror(error.errno)}", hint=hint)
     return OutputError(f"{place}: cannot be written: {error.strerror or error}", hint=hint)
 
@@ -285,14 +285,14 @@ def _put_in_place(partial: Path, path: Path, before: tuple[int, int] | None) -> 
     _remove(_aside(path))
 
 
-def _exchange(one: Path, other: Path) -> bool:
+def _exchange(first: Path, second: Path) -> bool:
     """Exchanges two folders atomically if the system can do that, so that `path` always exists."""
     try:
         rename = ctypes.CDLL(None).renameat2
     except (OSError, AttributeError, TypeError):  # not Linux
         return False
     here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    done: int = rename(here, os.fsencode(one), here, os.fsencode(other), swap)
+    done: int = rename(here, os.fsencode(first), here, os.fsencode(second), swap)
     return done == 0
 
 
@@ -425,7 +425,7 @@ def parse_json(data: bytes, place: str) -> Any:
     )  # slow
     try:
         value = json.loads(data.decode("utf-8-sig"), parse_constant=refuse_constant, **hooks)
-        if data.count(b"[") + data.count(b"{") > DEEPEST:
+        if data.count(b"[") + data.count(b"{") > MAX_NESTING:
             _check_depth(value)
         return value
     except json.JSONDecodeError as error:
@@ -454,7 +454,7 @@ def _parse_float(text: str) -> float:
 
 def _check_depth(value: Any) -> None:
     level = [value]
-    for _ in range(DEEPEST + 1):
+    for _ in range(MAX_NESTING + 1):
         inside = (one.values() if type(one) is dict else one for one in level)
         parts = chain.from_iterable(inside)
         level = [part for part in parts if type(part) in (dict, list)]

@@ -126,10 +126,12 @@ class _Window:
         raise DataError(f"{self.path}: wrong JSON at character {place}: {problem}")
 
     def _take(self, sign: str) -> None:
-        found = self.peek()
-        if found != sign:
+        next_sign = self.peek()
+        if next_sign != sign:
             self.fail(
-                f"expected {sign!r}, found {found!r}" if found else f"the file ends before {sign!r}"
+                f"expected {sign!r}, found {next_sign!r}"
+                if next_sign
+                else f"the file ends before {sign!r}"
             )
         self.at += 1
 

@@ -25,7 +25,7 @@ def cpu_cores() -> int:
 
 
 def cpu_name() -> str:
-    """For example "2 cores of Intel(R) Xeon(R) CPU"."""
+    """The processor, for example "2 cores of Intel(R) Xeon(R) CPU"."""
     name = _cpu_info("model name") or platform.processor() or platform.machine()
     return f"{cpu_cores()} cores of {name}"
 
@@ -44,7 +44,7 @@ def instruction_sets() -> list[str]:
 
 
 def _cpu_info(field: str) -> str:
-    """Of the first core; empty where the system does not tell."""
+    """A field of the first core; empty where the system does not tell."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

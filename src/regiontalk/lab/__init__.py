@@ -1,2 +1,2 @@
-"""For research: data sets, networks, training, export, fitting and evaluation. Captions and
-searches run without it."""
+"""The rooms for research: data sets, networks, training, export, fitting and evaluation. Captions
+and searches run without it."""

@@ -238,7 +238,7 @@ def keep_metrics(
 
 
 def data_text(data: Mapping[str, Any]) -> str:
-    """For example "flickr8k_entities, test (1,000 photos)"."""
+    """The data in words, for example "flickr8k_entities, test (1,000 photos)"."""
     split = f", {data['split']}" if data["split"] else ""
     return f"{data['name']}{split}" + (
         f" ({data['images']:,} photos)" if data["images"] is not None else ""

@@ -54,7 +54,7 @@ class ReadWord(NamedTuple):
     """A word of a phrase."""
 
     written: str
-    """As it was typed, without punctuation."""
+    """The word as it was typed, without punctuation."""
     word: str
     """The word that is looked for; empty if the model does not know it."""
 
@@ -176,12 +176,12 @@ def _without_accents(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """In the form of the vocabularies: small letters from a to z, and digits."""
+    """The text in the form of the vocabularies: small letters from a to z, and digits."""
     return re.sub(r"[^a-z0-9]", "", _without_accents(text))
 
 
 def _bare(text: str) -> str:
-    """Without punctuation around it."""
+    """The text without punctuation around it."""
     return re.sub(r"^[^\w]+|[^\w]+$", "", text)
 
 
@@ -330,8 +330,8 @@ class _Reader:
                 starts_otherwise = word[0] != other[0]
                 if distance + starts_otherwise <= 2 and distance <= most:
                     number = self._numbers.get(other, len(self._numbers))
-                    found = (distance, starts_otherwise, number, other)
-                    best = found if best is None else min(best, found)
+                    candidate = (distance, starts_otherwise, number, other)
+                    best = candidate if best is None else min(best, candidate)
         if best is None:
             return ""
         return best[-1]
@@ -366,7 +366,7 @@ class _Reader:
 
 
 def _without_referring(text: str) -> str:
-    """Without "there is" and the like, as in training."""
+    """The text without "there is" and the like, as in training."""
     match = REFERRING.match(text.lower())
     return text if match is None else text[match.end() :]
 

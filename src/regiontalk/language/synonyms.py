@@ -62,9 +62,9 @@ def same_or_narrower(word: str) -> frozenset[str]:
     for form in tuple(words):
         words |= set(table.narrower.get(form, ()))
     for form in word_forms(word):
-        own = "person" if form in PERSONS else form
-        if own in classes.get(own, ()):
-            words |= {name for name, named in classes.items() if own in named}
+        noun = "person" if form in PERSONS else form
+        if noun in classes.get(noun, ()):
+            words |= {name for name, named in classes.items() if noun in named}
     return frozenset(words)
 
 
@@ -74,7 +74,7 @@ def caption_words(word: str) -> frozenset[str]:
     classes = object_names().classes
     words = set(same_or_narrower(word))
     for form in word_forms(word):
-        own = "person" if form in PERSONS else form
-        if own not in classes.get(own, ()):
+        noun = "person" if form in PERSONS else form
+        if noun not in classes.get(noun, ()):
             words |= {name for name in classes.get(form, ()) if name != "person"}
     return frozenset(words)

@@ -178,7 +178,8 @@ class ModelFolder:
     heads: Mapping[str, Head] = field(default_factory=dict)
     names: NameTable | None = None
     background: bytes | None = field(default=None, repr=False)
-    """For taught words; `background.read_background` reads it when there are some."""
+    """What taught words are compared with; `background.read_background` reads it when there are
+    some."""
 
 
 def detector_fingerprint(graphs: Mapping[str, bytes]) -> str:
@@ -229,7 +230,7 @@ def read_model_folder(path: Path) -> ModelFolder:
 
 
 def _has_external_data(graph: bytes) -> bool:
-    places = (found.start() for found in _LOCATION.finditer(graph))
+    places = (match.start() for match in _LOCATION.finditer(graph))
     return any(
         _TAG_AND_LENGTH.search(graph, max(0, place - _LONGEST_TAG_AND_LENGTH), place)
         for place in places
@@ -323,8 +324,10 @@ def _sums_beside(path: Path, share: Path) -> dict[str, _Sum]:
         f"../{share.name}/x"
     ):
         raise UsageError(f"{share}: must be in the same folder as {path}")
-    own = {name: one for name, one in _read_sums(share / SUMS).items() if one.place == name}
-    return {name: _Sum(one.digest, f"../{share.name}/{name}") for name, one in own.items()}
+    shared = {
+        name: entry for name, entry in _read_sums(share / SUMS).items() if entry.place == name
+    }
+    return {name: _Sum(entry.digest, f"../{share.name}/{name}") for name, entry in shared.items()}
 
 
 def check_free(path: Path) -> None:
@@ -340,13 +343,13 @@ def _read_checked(path: Path) -> dict[str, bytes]:
         problem = "not a model folder" if path.exists() else "no such model folder"
         raise ModelError(f"{path}: {problem}", hint="regiontalk export makes one from a checkpoint")
     sums = _read_sums(path / SUMS)
-    known = {SUMS, *(name for name, one in sums.items() if one.place == name), *RUN_FILES}
+    known = {SUMS, *(name for name, entry in sums.items() if entry.place == name), *RUN_FILES}
     extra = sorted(
         item.name for item in path.iterdir() if item.name not in known and item.name[0] != "."
     )
     if extra:
         raise ModelError(f"{path / extra[0]}: not named in {SUMS}", hint=_AGAIN)
-    files = {name: read_file(path / one.place, LARGEST_GRAPH) for name, one in sums.items()}
+    files = {name: read_file(path / entry.place, LARGEST_GRAPH) for name, entry in sums.items()}
     for name, data in files.items():
         if _digest(data) != sums[name].digest:
             place = path / sums[name].place

@@ -89,7 +89,7 @@ def _load_in_torch(place: Path, device: str, heads: Iterable[Path]) -> Model:
 def with_book(model: Model, words_book: str | Path | bool) -> Model:
     """The model with a word book, as in `load`; a training run, which has no codes of its own to
     keep, only with a given one."""
-    from regiontalk.teaching import Taught
+    from regiontalk.inference.teaching import Taught
 
     if words_book is False or (words_book is True and not model.runtime.detector):
         return model

@@ -76,14 +76,14 @@ class OnnxGraphs:
         CPU, or answers that are no numbers."""
         if self._device == CPU:
             return
-        found = self.run(name, *inputs)
+        outputs = self.run(name, *inputs)
         by_provider = self._sessions[name]
         path = self._folder / f"{name}.onnx"
         by_cpu = _open_session(path, self._graphs[name], self._threads, [CPU_PROVIDER])
         self._sessions[name] = by_cpu
         expected = self.run(name, *inputs)
-        shapes = [part.shape for part in found] == [part.shape for part in expected]
-        if shapes and all(np.isfinite(part).all() for part in found):
+        shapes = [part.shape for part in outputs] == [part.shape for part in expected]
+        if shapes and all(np.isfinite(part).all() for part in outputs):
             self._sessions[name] = by_provider
         else:
             self._tell(why_not_graph(self._device, name, "its answers are not those of the CPU"))
@@ -174,14 +174,10 @@ def _open_session(path: Path, graph: bytes, threads: int, providers: Sequence[st
     except Exception as error:
         raise _refused(path, "load", error) from error
     # An input that a model does not use is still in its graph.
-    found = tuple(
-        tuple(port.name for port in ports)
-        for ports in (session.get_inputs(), session.get_outputs())
-    )
-    if found != GRAPHS[path.stem]:
-        raise ModelError(
-            f"{path}: not the graph {path.stem!r}: it takes {found[0]} and gives {found[1]}"
-        )
+    takes = tuple(port.name for port in session.get_inputs())
+    gives = tuple(port.name for port in session.get_outputs())
+    if (takes, gives) != GRAPHS[path.stem]:
+        raise ModelError(f"{path}: not the graph {path.stem!r}: it takes {takes} and gives {gives}")
     return session
 
 
@@ -198,7 +194,7 @@ def _shortened(reason: str) -> str:
 
 
 def _threads(given: int | None) -> int:
-    """For onnxruntime, 0 means all cores."""
+    """How many threads to use; for onnxruntime, 0 means all cores."""
     text = os.environ.get(THREADS, "0") if given is None else str(given)
     if not text.isdecimal():
         raise UsageError(f"threads must be an integer from 0 (all cores), not {text!r}")

@@ -32,7 +32,7 @@ from regiontalk.models.folder import (
 from regiontalk.models.settings import AlignmentPredictionConfig
 from regiontalk.models.torch_runtime import TorchHead, TorchRuntime, model_info
 
-BETA = {"cosine": 0.05, "sum": 1.0, "fragments": 1.0}
+DEFAULT_BETAS = {"cosine": 0.05, "sum": 1.0, "fragments": 1.0}
 """Eq. 12's β where none was chosen: of the order of the differences between one word's fits to two
 regions."""
 
@@ -49,8 +49,8 @@ def open_torch_runtime(
         )  # which needs onnx, and a checkpoint does not
 
         folder = read_model_folder(place)
-        for name, one in opened.items():
-            check_head(name, one.head.info, folder.detector, str(place))
+        for name, torch_head in opened.items():
+            check_head(name, torch_head.head.info, folder.detector, str(place))
         pretrained = load_pretrained(place)
         return TorchRuntime(
             pretrained.net.to(device), pretrained.words, folder.info, opened, folder
@@ -58,12 +58,12 @@ def open_torch_runtime(
     checkpoint = find_checkpoint(place)
     trained = load_fcln(checkpoint, torch.device(device))
     code = trained.recipe.net.recognition.code + trained.net.backbone.deep_channels
-    for name, one in opened.items():
+    for name, torch_head in opened.items():
         if (
-            one.code != code
+            torch_head.code != code
         ):  # all that a checkpoint can tell: fingerprints are those of exported graphs
             raise ModelError(
-                f"{checkpoint}: the head {name!r} reads codes of size {one.code}, not {code}"
+                f"{checkpoint}: the head {name!r} reads codes of size {torch_head.code}, not {code}"
             )
     training = {"step": trained.state["step"]}
     info = model_info(trained.net, trained.recipe.prediction, checkpoint.name, "float32", training)
@@ -72,13 +72,13 @@ def open_torch_runtime(
 
 def open_heads(places: Iterable[Path], beta: float | None = None) -> dict[str, TorchHead]:
     """Name -> head of each run or checkpoint; `beta` is eq. 12's."""
-    found: dict[str, TorchHead] = {}
+    heads_by_name: dict[str, TorchHead] = {}
     for place in places:
         name, head = _open_head(find_checkpoint(place), beta)
-        if name in found:
+        if name in heads_by_name:
             raise UsageError(f"{place}: a second head {name!r}")
-        found[name] = head
-    return found
+        heads_by_name[name] = head
+    return heads_by_name
 
 
 def _open_head(checkpoint: Path, beta: float | None) -> tuple[str, TorchHead]:
@@ -98,10 +98,10 @@ def alignment_head(
     beta: float | None = None,
     place_weight: float = 0.0,
 ) -> TorchHead:
-    """An alignment net as the head `words`; without `beta`, eq. 12's is `BETA`."""
+    """An alignment net as the head `words`; without `beta`, eq. 12's is `DEFAULT_BETAS`."""
     score = trained.recipe.net.score
     settings = AlignmentPredictionConfig(
-        beta=BETA[score] if beta is None else beta,
+        beta=DEFAULT_BETAS[score] if beta is None else beta,
         longest=WINDOW_WORDS,
         score=score,
         place_weight=place_weight,

@@ -156,12 +156,12 @@ class TorchHeads(Runtime):
         self, heads: Mapping[str, TorchHead], device: torch.device, called: str = ""
     ) -> None:
         self.device = device
-        self.heads = {name: one.head for name, one in heads.items()}
+        self.heads = {name: torch_head.head for name, torch_head in heads.items()}
         self._called = called
-        self._code_size = max((one.code for one in heads.values()), default=0)
+        self._code_size = max((torch_head.code for torch_head in heads.values()), default=0)
         self._stages: dict[str, nn.Module] = {}
-        for name, one in heads.items():
-            net = one.net.to(device)
+        for name, torch_head in heads.items():
+            net = torch_head.net.to(device)
             self._stages |= {graph: STAGES[graph](net).eval() for graph in HEADS[name]}
 
     @property
@@ -182,10 +182,11 @@ class TorchHeads(Runtime):
             return super().read_words(tokens, mask)
         net = self._stages["words"].net
         assert isinstance(net, AlignmentNet)
-        parts = [
-            net.words(*(torch.as_tensor(part).to(self.device) for part in (some, some_mask)))
-            for some, some_mask in zip(_parts(tokens), _parts(mask), strict=True)
-        ]
+        parts = []
+        for some_tokens, some_mask in zip(_parts(tokens), _parts(mask), strict=True):
+            device_tokens = torch.as_tensor(some_tokens).to(self.device)
+            device_mask = torch.as_tensor(some_mask).to(self.device)
+            parts.append(net.words(device_tokens, device_mask))
         vectors: Floats = torch.cat(parts).cpu().numpy()
         return vectors
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from regiontalk.errors import DataError, ModelError, UsageError
 from regiontalk.io.files import data_folder, locked, parse_json, read_file, replacing
 from regiontalk.io.typed import to_dataclass
+from regiontalk.language.articles import ARTICLES
 from regiontalk.language.object_names import singulars
 from regiontalk.models.runtime import Floats
 from regiontalk.results import BoxXYXY
@@ -33,7 +34,6 @@ MAX_EXAMPLES = 20_000
 MAX_WORD_LETTERS = 60
 MAX_PHOTO_LETTERS = 4000
 LARGEST_BOOK = 1 << 26  # bytes, of the file and of its content
-ARTICLES = ("a ", "an ", "the ")
 _ARRAYS = {"codes": (np.float16, 2), "about": (np.uint8, 1)}
 _START_AGAIN = "regiontalk teach forget --all starts a new one; the damaged file is kept beside it"
 
@@ -46,7 +46,7 @@ class Example:
     photo: str
     """Its path or name, to recognise it in messages."""
     xyxy: BoxXYXY
-    """In pixels of the upright photo."""
+    """The region, in pixels of the upright photo."""
     is_it: bool = True
     """False: the region does not show what the word means."""
 
@@ -150,7 +150,8 @@ def without_article(text: str) -> str:
     """The text in one line, without a leading article."""
     line = " ".join(text.split())
     key = line.casefold()
-    return next((line[len(one) :] for one in ARTICLES if key.startswith(one)), line)
+    starts = (f"{article} " for article in ARTICLES)
+    return next((line[len(start) :] for start in starts if key.startswith(start)), line)
 
 
 def forms_of(text: str) -> list[str]:

@@ -27,10 +27,10 @@ from regiontalk.images.limits import Limits
 from regiontalk.images.moments import file_of, in_file, is_video, moment_of, path_at
 from regiontalk.images.paths import WITH_VIDEOS, attempts, find_photos
 from regiontalk.images.photo import Photo
-from regiontalk.inference.alignment import HEAD, region_vectors
+from regiontalk.inference.alignment import ALIGNMENT_HEAD, region_vectors
 from regiontalk.inference.codes import BEST_REGIONS
 from regiontalk.inference.regions import Look, RegionTable
-from regiontalk.inference.sentences import SENTENCE, SentenceHead
+from regiontalk.inference.sentences import SENTENCE_HEAD, SentenceHead
 from regiontalk.io.files import open_file
 from regiontalk.model import Model
 from regiontalk.models.folder import Head
@@ -45,7 +45,7 @@ from regiontalk.search.store import (
     Touched,
 )
 
-TOGETHER = 16  # photos in a transaction
+PHOTOS_PER_TRANSACTION = 16  # photos in a transaction
 STORE_SECONDS = 1.0  # after which photos are stored though they are fewer, so that they are found
 
 LARGEST_TIME = (1 << 63) - 1  # nanoseconds that a database takes: a clock may be anywhere
@@ -120,7 +120,7 @@ class Plan:
 def identify(model: Model) -> IndexedModel:
     """The model as an index records it; the fingerprint covers everything that its vectors depend
     on. The name also has the model of the captions, if that is another one."""
-    head = model.runtime.head(HEAD)
+    head = model.runtime.head(ALIGNMENT_HEAD)
     info = model.runtime.info
     parts: tuple[object, ...] = (
         *(head.info.detector, info.input_size, head.info.net, head.info.training),
@@ -128,10 +128,10 @@ def identify(model: Model) -> IndexedModel:
     )
     regions = 1 + BEST_REGIONS
     state = 0
-    if SENTENCE in model.runtime.heads:
+    if SENTENCE_HEAD in model.runtime.heads:
         parts += (
-            model.runtime.head(SENTENCE).info.training,
-            _digests(model.runtime.head(SENTENCE)),
+            model.runtime.head(SENTENCE_HEAD).info.training,
+            _digests(model.runtime.head(SENTENCE_HEAD)),
         )
         state = SentenceHead(model.runtime).scene_size(regions)
     fingerprint = hashlib.sha256(repr(parts).encode()).hexdigest()
@@ -276,7 +276,7 @@ def _store_all(
             store.forget([path])
             done.skipped.append(result.message + (f"  ({result.hint})" if result.hint else ""))
         is_late = time.monotonic() - stored_at > STORE_SECONDS
-        if len(waiting) == TOGETHER or (waiting and is_late):
+        if len(waiting) == PHOTOS_PER_TRANSACTION or (waiting and is_late):
             store.put(waiting)
             waiting = []
             stored_at = time.monotonic()
@@ -425,7 +425,7 @@ def to_entry(model: Model, look: Look, file: PhotoFile, digest: bytes) -> Entry:
     taken = _taken(look.photo, file)
     vectors = region_vectors(model.runtime, coded.codes)
     state = np.zeros(0, np.float32)
-    if SENTENCE in model.runtime.heads:
+    if SENTENCE_HEAD in model.runtime.heads:
         state = SentenceHead(model.runtime).scene(coded.codes, coded.boxes_xyxy, 1 + BEST_REGIONS)
     photo = (taken, look.frame.photo_size, regions, tuple(coded.scores.tolist()))
     return Entry(file, digest, *photo, tuple(words), vectors, state)

@@ -453,8 +453,8 @@ class Index:
         return PostgresStore(self.address, model, rebuild=rebuild)
 
     def _check(self, store: Store, to_write: bool = False) -> None:
-        """To be searched, the vectors count; new photos must also get their captions from the same
-        model."""
+        """Raises an error if the model does not fit. To be searched, the vectors count; new photos
+        must also get their captions from the same model."""
         made_with = packaged.named(store.model.vectors_by)
         book = self.words_book
         self.model = self.model or loading.load(made_with, lazily=True, words_book=book)

@@ -42,8 +42,8 @@ class (of all photos 4 %), people left out; with people 71 % (33 %)."""
 SECOND_LOOK = 100  # best photos, at least, that are scored again
 SECOND_LOOK_WORDS = 500  # more of them if the query has few words: so many photos times words
 SAID_CONFIDENCE = 0.8  # about that of captions that are likely right
-UNWANTED = re.compile(r'(?:(?<=\s)|^)-(?:"([^"]*)"|(\S+))')
-WITHOUT = re.compile(
+UNWANTED_WORDS = re.compile(r'(?:(?<=\s)|^)-(?:"([^"]*)"|(\S+))')
+WITHOUT_WORDS = re.compile(
     r"(?<=\w),?\s+(?:without|except|(?:with|but|and)\s+no)\s+(?:(?:an?|the|any)\s+)?"
     r"(?P<words>\w+(?:\s\w+){0,2})(?=\s*(?:;|\s-|$))",
     re.IGNORECASE,
@@ -62,11 +62,15 @@ class Parsed(NamedTuple):
 def parse(query: str, as_typed: bool = False) -> Parsed:
     """The phrases of a query. `as_typed`: "without people" does not mean `-people`."""
     query = re.sub("[“”„]", '"', query)
-    unwanted = tuple(f'"{quoted}"' if quoted else word for quoted, word in UNWANTED.findall(query))
+    unwanted = tuple(
+        f'"{quoted}"' if quoted else word for quoted, word in UNWANTED_WORDS.findall(query)
+    )
     if not as_typed:
         unwanted += _left_out(query)
-        query = WITHOUT.sub("", query)
-    wanted = tuple(part.strip() for part in UNWANTED.sub(" ", query).split(";") if part.strip())
+        query = WITHOUT_WORDS.sub("", query)
+    wanted = tuple(
+        part.strip() for part in UNWANTED_WORDS.sub(" ", query).split(";") if part.strip()
+    )
     if not wanted:
         raise UsageError(
             "the query has nothing to look for", hint='for example: "a red umbrella -people"'
@@ -80,7 +84,7 @@ def parse(query: str, as_typed: bool = False) -> Parsed:
 
 def _left_out(query: str) -> tuple[str, ...]:
     """The words after "without" and the like."""
-    return tuple(match["words"] for match in WITHOUT.finditer(query))
+    return tuple(match["words"] for match in WITHOUT_WORDS.finditer(query))
 
 
 def negation_notes(query: str, phrases: Sequence[Phrase]) -> tuple[str, ...]:
@@ -312,7 +316,7 @@ class _Caption(NamedTuple):
     """A caption of a photo."""
 
     words: frozenset[str]
-    """In the singular."""
+    """Its words, in the singular."""
     confidence: float
 
     @classmethod
@@ -345,7 +349,7 @@ def _readable(phrases: Sequence[Phrase]) -> list[Phrase]:
 
 
 def _meant_words(phrase: Phrase) -> list[frozenset[str]]:
-    """For each content word of a phrase, the words of captions that mean it."""
+    """The words of captions that mean each content word of a phrase."""
     return [caption_words(word) for word in phrase.read.content]
 
 

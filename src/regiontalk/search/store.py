@@ -59,7 +59,7 @@ class PhotoFile(NamedTuple):
     """Relative to the indexed folder, with slashes."""
     size: int
     modified: int
-    """In nanoseconds."""
+    """When it was last changed, in nanoseconds."""
 
 
 class Touched(NamedTuple):
@@ -104,7 +104,7 @@ class Where(NamedTuple):
     """Which photos are searched."""
 
     folder: str = ""
-    """Only photos below it; relative, with slashes."""
+    """The folder whose photos are searched; relative, with slashes."""
     since: str = ""
     """A year, month or day, "2021-05": photos taken then or later."""
     until: str = ""
@@ -172,7 +172,7 @@ class Store(Protocol):
 
     model: IndexedModel
     name: str
-    """Where it is, for messages."""
+    """The place of the index, for messages."""
 
     def reading(self) -> AbstractContextManager[None]:
         """All reads within the block see the same state."""

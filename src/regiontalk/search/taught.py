@@ -7,7 +7,7 @@ Shapes: P photos, R regions of each, h the size of a vector.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -16,11 +16,11 @@ import numpy as np
 
 from regiontalk.inference import find as finder
 from regiontalk.inference.taught import SURE, TaughtWords, say_taught, without_parts
+from regiontalk.inference.teaching import Taught
 from regiontalk.language.articles import as_caption
 from regiontalk.results import Finding, Hit, Hits, Region, WordMatch
 from regiontalk.search.query import Parsed, parse
 from regiontalk.search.store import PhotoFile, Store, StoredPhoto, Where
-from regiontalk.teaching import Taught
 
 SECOND_LOOK = 200
 """The best photos by 8 bits of their vectors, which are compared exactly."""
@@ -48,11 +48,12 @@ def taught_phrases(query: str, taught: Taught | None) -> Parsed:
     parsed = parse(query)
     if taught is None or taught.by_vector is None:
         return Parsed((), ())
-    wanted, unwanted = (
-        tuple(word for text in texts if (word := taught.word_in(text.strip('"'))) is not None)
-        for texts in parsed
-    )
-    return Parsed(wanted, unwanted)
+    return Parsed(_taught_words(parsed.wanted, taught), _taught_words(parsed.unwanted, taught))
+
+
+def _taught_words(texts: Iterable[str], taught: Taught) -> tuple[str, ...]:
+    words = [taught.word_in(text.strip('"')) for text in texts]
+    return tuple(word for word in words if word is not None)
 
 
 def search_taught(

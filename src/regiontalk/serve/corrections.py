@@ -39,8 +39,8 @@ from regiontalk.search.index import Index
 from regiontalk.search.sqlite import database
 from regiontalk.serve.settings import CORRECTIONS
 
-KEPT = "kept.jsonl"
-PREVIEW = 64  # pixels of the long side, which are compared
+KEPT_FILE = "kept.jsonl"
+PREVIEW_SIDE = 64  # pixels of the long side, which are compared
 MOST_REGIONS = 1000
 LONGEST_CAPTION = 1000
 
@@ -81,7 +81,7 @@ class PhotoFacts(NamedTuple):
 
 def pixels_of(photo: Path | bytes, limits: Limits) -> str:
     """A digest of what a photo shows, whatever its metadata say."""
-    return digest_of(Photo(photo, limits).preview(PREVIEW).image.tobytes()).hex()
+    return digest_of(Photo(photo, limits).preview(PREVIEW_SIDE).image.tobytes()).hex()
 
 
 class Corrections:
@@ -133,7 +133,7 @@ class Corrections:
         with self._writing():
             kept = self._kept()
             present = self._present()
-            for name, records in ((KEPT, kept), (ANNOTATIONS[0], present)):
+            for name, records in ((KEPT_FILE, kept), (ANNOTATIONS[0], present)):
                 others = [record for record in records if not _is_of(record, photo)]
                 if len(others) < len(records):
                     self._write_file(name, others)
@@ -153,7 +153,7 @@ class Corrections:
         Records of photos that were deleted or replaced are put aside; they come back with their
         photo.
         """
-        if not any((self._folder / name).exists() for name in (*ANNOTATIONS, KEPT)):
+        if not any((self._folder / name).exists() for name in (*ANNOTATIONS, KEPT_FILE)):
             return
         digests = {self.name_of(path): digest.hex() for path, digest in index.digests().items()}
         names = {digest: name for name, digest in digests.items()}
@@ -200,7 +200,7 @@ class Corrections:
         return list(stream_records(self._folder))
 
     def _kept(self) -> list[Record]:
-        path = self._folder / KEPT
+        path = self._folder / KEPT_FILE
         if not path.exists():
             return []
         return [parse_record(line, f"{path}, line {number}") for number, line in read_lines(path)]
@@ -220,14 +220,14 @@ class Corrections:
     def _take_lock(self) -> sqlite3.Connection:
         with database.explaining(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
-            return database.take_lock(self._folder, database.WAIT)
+            return database.take_lock(self._folder, database.MAX_WAIT)
 
     def _write(self, present: list[Record], gone: list[Record]) -> None:
         """What goes is kept before it leaves the data set, so that no end of the program loses
         it. Nothing is ever dropped from what is kept."""
         if gone:
             kept = {_key(record): record for record in [*self._kept(), *gone]}
-            self._write_file(KEPT, kept.values())
+            self._write_file(KEPT_FILE, kept.values())
         self._write_file(ANNOTATIONS[0], present)
 
     def _write_file(self, name: str, records: Iterable[Record]) -> None:

@@ -39,7 +39,7 @@ DRAIN_SECONDS, DRAIN_BYTES = (
     1 << 27,
 )  # limits for reading a rejected body, so that its sender sees the answer
 LAST_DRAIN_SECONDS = 0.5  # the same when the server shuts down
-DRAINS = 4  # at a time; the others wait, so that the health call is answered quickly
+MAX_DRAINS = 4  # at a time; the others wait, so that the health call is answered quickly
 
 
 class Guards:
@@ -49,7 +49,7 @@ class Guards:
         self._app = app
         self._hosts = hosts
         self._metrics = metrics
-        self._draining = asyncio.Semaphore(DRAINS)
+        self._draining = asyncio.Semaphore(MAX_DRAINS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

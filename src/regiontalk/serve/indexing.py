@@ -22,7 +22,7 @@ from regiontalk.serve.corrections import Corrections
 from regiontalk.serve.processes import INDEXING, Child, Work, give_way, limit_memory
 from regiontalk.serve.settings import Settings
 
-TRIES = 3  # processes in a row that may fail; each continues where the last one stopped
+MAX_FAILURES = 3  # processes in a row that may fail; each continues where the last one stopped
 REPORT_SECONDS = 0.5
 WATCH_SECONDS = 2.0  # between two looks at the folder
 WATCH_SHARE = 0.05  # of the time at most is spent with looking at the folder
@@ -63,7 +63,7 @@ class Indexing:
 
     def _follow(self, child: Child) -> None:
         failures = 0
-        while failures < TRIES:
+        while failures < MAX_FAILURES:
             try:
                 while True:
                     self.photos, self.progress, self.problem = child.receive()

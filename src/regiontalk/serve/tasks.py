@@ -17,6 +17,7 @@ from regiontalk.errors import IndexProblem, InputError, UsageError
 from regiontalk.images.limits import Limits
 from regiontalk.images.moments import file_of, in_file, moment_of
 from regiontalk.images.photo import Photo, encode
+from regiontalk.inference.teaching import ToTeach, learn
 from regiontalk.model import Model
 from regiontalk.models.loading import load
 from regiontalk.models.packaged import FAST
@@ -25,10 +26,9 @@ from regiontalk.search.build import digest_of
 from regiontalk.search.index import Index
 from regiontalk.serve.corrections import pixels_of
 from regiontalk.serve.settings import Settings
-from regiontalk.teaching import ToTeach, learn
 
 JPEG_QUALITY = 85
-LIVE = {"size": 320, "proposals": 50}  # of pictures of the camera: see benchmarks/live.py
+LIVE_OPTIONS = {"size": 320, "proposals": 50}  # of pictures of the camera: see benchmarks/live.py
 MOST_CAPTIONS = 5  # of a photo in a list
 
 Answer = dict[str, Any]
@@ -66,7 +66,8 @@ class Desk:
 
     @cached_property
     def quick_model(self) -> Model:
-        """For pictures of the camera; the package's fast one is loaded when it is first needed."""
+        """The model for pictures of the camera; the package's fast one is loaded when it is first
+        needed."""
         if self.live_model is None:
             return self.model.own
         loaded = load(self.live_model, words_book=self.words_book)
@@ -283,7 +284,7 @@ def unsure(desk: Desk, top: int = 20, folder: str = "") -> Answer:
 TASKS: dict[str, Callable[..., Any]] = {
     "caption": _asking(Model.__call__),
     **{name: _asking(_ask_own(name)) for name in ("describe", "align", "find")},
-    "live": _asking(partial(Model.__call__, **LIVE), lambda desk: desk.quick_model),
+    "live": _asking(partial(Model.__call__, **LIVE_OPTIONS), lambda desk: desk.quick_model),
     **{
         task.__name__: task
         for task in (

@@ -35,7 +35,7 @@ BLACK: Colour = (0, 0, 0)
 WHITE: Colour = (255, 255, 255)
 MOST_LINES = 3
 MOST_LINES_BELOW = 12  # of a sentence below its photo
-PAPER: Colour = (32, 32, 32)
+BACKDROP: Colour = (32, 32, 32)
 GREY: Colour = (178, 178, 178)  # what the model is not sure of
 CELL = (480, 360)  # pixels of one picture on a sheet
 MARGIN = 12
@@ -85,7 +85,7 @@ def draw_regions(
 def draw_sentence(photo: Image.Image, sentence: str, sure: bool = True) -> Image.Image:
     """The photo with the sentence below it, in grey if it is not `sure`."""
     text = None if sure else GREY
-    words = [(word, PAPER) for word in sentence.split()]
+    words = [(word, BACKDROP) for word in sentence.split()]
     return _with_text_below(photo.convert("RGB"), words, text)
 
 
@@ -196,7 +196,7 @@ def _with_text_below(
         places.append((left, line))
         left += font.getlength(word) + 3 * gap
     lines = min(line + 1, MOST_LINES_BELOW)
-    sheet = Image.new("RGB", (picture.width, picture.height + lines * row + 2 * margin), PAPER)
+    sheet = Image.new("RGB", (picture.width, picture.height + lines * row + 2 * margin), BACKDROP)
     sheet.paste(picture)
     pencil = ImageDraw.Draw(sheet)
     for (word, plate), (left, line) in zip(words, places, strict=True):
@@ -212,7 +212,7 @@ def faded(colour: Colour, strength: float) -> Colour:
     """The colour at strength 1, almost that of the background at 0."""
     share = 0.15 + 0.85 * min(max(strength, 0.0), 1.0)
     red, green, blue = (
-        round(share * c + (1 - share) * p) for c, p in zip(colour, PAPER, strict=True)
+        round(share * c + (1 - share) * p) for c, p in zip(colour, BACKDROP, strict=True)
     )
     return red, green, blue
 
@@ -242,7 +242,7 @@ def _draw_boxes(
     ):
         box = outlines[number]
         corners = (box.left, box.top, box.right - 1, box.bottom - 1)
-        pencil.rectangle(corners, outline=PAPER, width=thickness + edge)
+        pencil.rectangle(corners, outline=BACKDROP, width=thickness + edge)
         pencil.rectangle(corners, outline=colours[number], width=thickness)
 
 
@@ -341,9 +341,9 @@ def ink(plate: Colour) -> Colour:
     return max(BLACK, WHITE, key=lambda colour: contrast(colour, plate))
 
 
-def contrast(one: Colour, other: Colour) -> float:
+def contrast(first: Colour, second: Colour) -> float:
     """The contrast ratio of two colours, from 1 to 21 (WCAG 2)."""
-    darker, lighter = sorted(map(_luminance, (one, other)))
+    darker, lighter = sorted(map(_luminance, (first, second)))
     return (lighter + 0.05) / (darker + 0.05)
 
 

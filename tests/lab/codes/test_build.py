@@ -13,7 +13,7 @@ import pytest
 from regiontalk.errors import DataError, UsageError
 from regiontalk.inference.regions import Look
 from regiontalk.lab.codes import build
-from regiontalk.lab.codes.build import ROWS, Origin, compute_codes
+from regiontalk.lab.codes.build import MAX_ROWS, Origin, compute_codes
 from regiontalk.lab.codes.store import CodedPhotos
 from regiontalk.lab.data.dataset_model import DatasetModel
 from regiontalk.lab.data.merged_truth import truth_of
@@ -35,7 +35,7 @@ def compute(
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "PART", 2)
+    monkeypatch.setattr(build, "PHOTOS_PER_PART", 2)
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_codes_are_what_the_model_sees(data: Path, tiny_model: Path, tmp_path: P
     dataset = Dataset(data)
     assert coded.names == tuple(record.image for record in dataset)
     assert coded.detector == detector_fingerprint(read_model_folder(tiny_model).graphs)
-    assert coded.codes.shape == (len(dataset), ROWS, 128 + 64)
+    assert coded.codes.shape == (len(dataset), MAX_ROWS, 128 + 64)
     model = Model(OnnxRuntime(tiny_model))
     for place, record in enumerate(dataset):
         look = model.codes(model.look(dataset.read_photo(record)), surroundings=True)

@@ -26,7 +26,7 @@ def test_samples_come_from_all_over_the_data_set(tmp_path, scene_path, monkeypat
         for n in range(100)
     ]
     sheet = samples.sample_sheet(write(tmp_path, records))
-    assert len(drawn) == samples.SAMPLES
+    assert len(drawn) == samples.SAMPLE_PHOTOS
     assert (drawn[0], drawn[-1]) == (0, 99)
     assert sheet.width > sheet.height
 

@@ -106,7 +106,7 @@ def test_only_the_best_photos_are_measured_exactly_and_come_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     every = answer_queries(model, asked, photos, by)
-    monkeypatch.setattr(retrieval_answers, "RERANKED", 3)
+    monkeypatch.setattr(retrieval_answers, "MAX_RERANKED", 3)
     few = answer_queries(model, asked, photos, by)
     quick, usual = answer_queries(model, asked, photos, "alignment"), usual_fits(model, photos)
     for query in asked.queries:

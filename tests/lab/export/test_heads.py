@@ -26,7 +26,7 @@ from regiontalk.lab.training.checkpoints import find_checkpoint, read_state, sav
 from regiontalk.models.folder import GRAPHS, read_model_folder, write_model_folder
 from regiontalk.models.onnx_runtime import OnnxRuntime
 from regiontalk.models.settings import AlignmentPredictionConfig
-from regiontalk.models.torch_loading import BETA
+from regiontalk.models.torch_loading import DEFAULT_BETAS
 
 CODE, TOKENS = 10, 12
 SMALL = MultimodalRNNConfig(embedding=16, hidden=16)
@@ -124,7 +124,9 @@ def test_a_damaged_head_is_found(aligning_model: Path, tmp_path: Path) -> None:
 def test_a_words_head_says_how_it_is_used(alignment_run: Path) -> None:
     assert load_heads([alignment_run], "float32", beta=0.3)["words"].info.settings.beta == 0.3
     head = load_heads([alignment_run], "float32")["words"]
-    assert head.info.settings == AlignmentPredictionConfig(BETA["sum"], WINDOW_WORDS, "sum")
+    assert head.info.settings == AlignmentPredictionConfig(
+        DEFAULT_BETAS["sum"], WINDOW_WORDS, "sum"
+    )
     assert head.info.net["words"] == "brnn"
     assert set(head.graphs) == {"vectors", "words"}
     assert "square" in head.words.words

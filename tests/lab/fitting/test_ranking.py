@@ -118,7 +118,9 @@ def test_gradients_are_those_of_the_loss() -> None:
         weights, biases, outputs, bias = layers
         logits = np.maximum(inputs @ weights + biases, 0) @ outputs + bias
         entropy = np.logaddexp(0, logits) - wanted * logits
-        return float(entropy.mean() + ranking.DECAY / 2 * ((weights**2).sum() + (outputs**2).sum()))
+        return float(
+            entropy.mean() + ranking.WEIGHT_DECAY / 2 * ((weights**2).sum() + (outputs**2).sum())
+        )
 
     for place, gradient in enumerate(ranking._gradients(layers, inputs, wanted)):
         for index in np.ndindex(layers[place].shape):

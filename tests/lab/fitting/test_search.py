@@ -13,7 +13,7 @@ from regiontalk.inference.calibration import sigmoid
 from regiontalk.inference.phrases import read_aligned
 from regiontalk.lab.data.dataset_model import DatasetModel
 from regiontalk.lab.data.records import Dataset, Record
-from regiontalk.lab.fitting.search import LINES, Asked, fit, fit_asked
+from regiontalk.lab.fitting.search import TRIED_LINES, Asked, fit, fit_asked
 from regiontalk.model import Model
 from regiontalk.models.settings import SearchConfig
 from regiontalk.search.build import to_entry
@@ -93,7 +93,7 @@ def test_the_line_is_as_low_as_precision_allows() -> None:
     config = fit_asked([single] * 5)
     likely = sigmoid(single.logits(config))
     assert likely[10] < config.likely <= likely[0]
-    assert config.likely - LINES[0] < likely[0] - likely[10]
+    assert config.likely - TRIED_LINES[0] < likely[0] - likely[10]
 
 
 def test_records_without_words_are_refused(

@@ -13,7 +13,7 @@ from regiontalk.lab.data.records import Dataset, TrueRegion
 from regiontalk.lab.evaluation.dense_ap import evaluate_dense
 from regiontalk.lab.evaluation.language import UnigramF1
 from regiontalk.lab.fitting.photos import SeenPhoto, look_at
-from regiontalk.lab.fitting.settings import NEGLIGIBLE, choose, settings_to_try, try_settings
+from regiontalk.lab.fitting.settings import MAX_MAP_LOSS, choose, settings_to_try, try_settings
 from regiontalk.language.vocabulary import Vocabulary
 from regiontalk.models.settings import PredictionConfig
 
@@ -71,7 +71,7 @@ def test_fewer_proposals_are_chosen_where_they_cost_next_to_nothing(
     photos: list[SeenPhoto], words: Vocabulary
 ) -> None:
     ((_, result),) = try_settings(photos, words, [BASE], UnigramF1())
-    near, far = (replace(result, ap=result.ap - cost * NEGLIGIBLE) for cost in (0.9, 1.1))
+    near, far = (replace(result, ap=result.ap - cost * MAX_MAP_LOSS) for cost in (0.9, 1.1))
     fewer, fewest = replace(BASE, proposals=20), replace(BASE, proposals=10)
     assert choose([(BASE, result), (fewer, near), (fewest, far)]) == fewer
     assert choose([(BASE, result), (fewest, far)]) == BASE

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from regiontalk.lab.nets.vit import DEPTH, POSITIONS, WIDTH, ViT
+from regiontalk.lab.nets.vit import DEPTH, POSITION_GRID_SIDE, WIDTH, ViT
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_positions_of_a_photo_that_ends_inside_a_cell(net: ViT) -> None:
     """A cell has the position of its centre; outside the photo there are none but the last."""
     found = net._positions(sizes((40, 40)), 3, 3)[0]
     torch.testing.assert_close(found[2, 2], net.positions[-1, -1])  # its centre is at 40 of 40
-    point = 24 / 40 * POSITIONS - 0.5  # of the second cell, in cells of the stored grid
+    point = 24 / 40 * POSITION_GRID_SIDE - 0.5  # of the second cell, in cells of the stored grid
     before, after = 1 - point % 1, point % 1
     rows = before * net.positions[int(point)] + after * net.positions[int(point) + 1]
     torch.testing.assert_close(

@@ -14,6 +14,7 @@ import pytest
 import regiontalk
 from regiontalk.cli.main import run
 from regiontalk.errors import InputError, ModelError
+from regiontalk.inference.teaching import ToTeach
 from regiontalk.lab.codes.true_boxes import BoxesOrigin, true_box_codes
 from regiontalk.lab.data.records import Dataset
 from regiontalk.lab.training import many_examples
@@ -23,7 +24,6 @@ from regiontalk.model import Model
 from regiontalk.models.background import Background, NamedRegions, Space
 from regiontalk.models.folder import read_model_folder, write_model_folder
 from regiontalk.models.runtime import Floats
-from regiontalk.teaching import ToTeach
 
 Named = Callable[[str, Floats], Path]
 

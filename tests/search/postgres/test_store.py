@@ -152,7 +152,7 @@ def test_a_large_index_scores_what_is_near_and_what_is_said(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres_store, "MAX_EXACT", 100)
-    monkeypatch.setattr(postgres_store, "NEAREST", 80)
+    monkeypatch.setattr(postgres_store, "NEAREST_PER_QUERY", 80)
     monkeypatch.setattr(postgres_store, "MIN_NEAREST", 1)
     monkeypatch.setattr(postgres_store, "MIN_NEAR", 10)
     store.put([entry(number, f"{'ab'[number % 2]}/{number}.jpg") for number in range(6, 400)])

@@ -24,8 +24,8 @@ keep_paths_option = click.option(
 
 
 def making(doing: str) -> Callable[[Callable[..., Mapping[str, Any]]], Callable[..., None]]:
-    """For a verb that makes the data set `out` from `dataset`, with a progress bar (`track`); it
-    returns the summary to print."""
+    """Decorates a verb that makes the data set `out` from `dataset`, with a progress bar (`track`),
+    and returns the summary to print."""
 
     def decorate(make: Callable[..., Mapping[str, Any]]) -> Callable[..., None]:
         @force_option

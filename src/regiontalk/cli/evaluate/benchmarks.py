@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import click
 
 from regiontalk.cli import options
-from regiontalk.cli.measurement import INPUT, Measurement, Table, compared, measured
+from regiontalk.cli.measurement import (
+    INPUT,
+    Measurement,
+    Table,
+    compared,
+    measured,
+    one_decimal,
+)
 from regiontalk.cli.splits import test_split_option
 from regiontalk.lab.data.records import Record, open_split
 
@@ -42,10 +51,10 @@ def objects(
 
     dataset = open_split(truth, split)
     names = classes_in(dataset)
-    asked = measurement.model(model, dataset, device)
-    phrases = read_phrases(asked.model.runtime, names)
+    dataset_model = measurement.model(model, dataset, device)
+    phrases = read_phrases(dataset_model.model.runtime, names)
     findings = [
-        find_classes(asked.model, record, asked.candidates(record), phrases)
+        find_classes(dataset_model.model, record, dataset_model.candidates(record), phrases)
         for record in measurement.photos(dataset)
     ]
     measurement.record.values["settings"] = {"seed": seed}
@@ -59,7 +68,7 @@ def _objects_report(figures: dict[str, Any]) -> tuple[Any, ...]:
     where = [(name, f"{figures['detection'][name]:.1f}") for name in ("ap", "ap50", "ap75")]
     measures = ("accuracy", "precision", "recall", "f1", "yes")
     questions = [
-        (way, *(f"{answers[name]:.1f}" for name in measures), answers["questions"])
+        (way, *one_decimal(itemgetter(*measures)(answers)), answers["questions"])
         for way, answers in figures["presence"].items()
     ]
     columns = ("is it there? absent ones:", *measures, "questions")
@@ -80,7 +89,7 @@ def chair(*, truth: Path, predictions: Path, split: str | None, measurement: Mea
     sentences = read_sentences(predictions, images, measurement.problems)
     figures = evaluate_chair(records, sentences)
     rows = [
-        (name, f"{figures[name]:.1f}", *(f"{end:.1f}" for end in interval))
+        (name, *one_decimal((figures[name], *interval)))
         for name, interval in figures["intervals"].items()
     ]
     title = f"{figures['sentences']} sentences, {figures['mentions']} mentions of objects, in %"
@@ -132,11 +141,12 @@ def _texts(record: Record, of_sentences: bool) -> list[str]:
 
 def _diversity_table(figures: Mapping[str, Any]) -> Table:
     people = figures["people"]
-    rows = [
-        (name, *(f"{value:.1f}" if isinstance(value, float) else value for value in both))
-        for name, *both in ((name, figures[name], people[name]) for name in people)
-    ]
+    rows = [(name, _as_text(figures[name]), _as_text(value)) for name, value in people.items()]
     return "Captions", ("", "the model's", "people's"), rows
+
+
+def _as_text(value: Any) -> Any:
+    return f"{value:.1f}" if isinstance(value, float) else value
 
 
 @click.command()
@@ -163,16 +173,15 @@ def context(
     from regiontalk.lab.evaluation.context import WAYS, caption_each_way, evaluate_context
 
     dataset = open_split(truth, split)
-    asked = measurement.model(model, dataset, device)
+    dataset_model = measurement.model(model, dataset, device)
     chosen = evenly_spaced(len(dataset), photos)
     measurement.record.values["settings"] = {"photos": len(chosen)}
+    records = measurement.photos(dataset, chosen)
     figures = evaluate_context(
-        region
-        for record in measurement.photos(dataset, chosen)
-        for region in caption_each_way(asked, record)
+        chain.from_iterable(caption_each_way(dataset_model, record) for record in records)
     )
     columns = ("right", "same_as_together", "different_captions")
-    rows = [(way, *(f"{figures[way][name]:.1f}" for name in columns)) for way in WAYS]
+    rows = [(way, *one_decimal(itemgetter(*columns)(figures[way]))) for way in WAYS]
     title = f"{figures['regions']} regions, in %"
     headings = ("captioned", "right", "same as together", "different captions")
     measurement.finish(figures, (title, headings, rows))

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from itertools import chain, starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,7 +119,9 @@ def captions(
 
     with _scorer(without, measurement) as scorer:
         references = {
-            one.image: one.sentences for one in measurement.records(truth, split) if one.sentences
+            record.image: record.sentences
+            for record in measurement.records(truth, split)
+            if record.sentences
         }
         measurement.record.uses("predictions", predictions)
         sentences = read_sentences(predictions, references, measurement.problems)
@@ -129,7 +132,7 @@ def captions(
     if training is not None:
         records = read_truth(training, "train", measurement.problems)
         figures["in_training"] = share_found(
-            sentences.values(), (one for record in records for one in record.sentences)
+            sentences.values(), chain.from_iterable(record.sentences for record in records)
         )
     measurement.finish(figures, figures_table("Sentences", figures))
 
@@ -172,11 +175,13 @@ def calibration(
         predictions, {name: (one.width, one.height) for name, one in records.items()}
     )
     pairs = [(photo, records[photo.path]) for photo in predicted]
-    ways = {"score": judge, "confidence": judge_words}
-    judged = {name: joined([way(*pair) for pair in pairs]) for name, way in ways.items()}
+    judged = {
+        "score": joined(list(starmap(judge, pairs))),
+        "confidence": joined(list(starmap(judge_words, pairs))),
+    }
     figures = {
-        name: {"regions": len(one.scores)} | summary(one, one.scores)
-        for name, one in judged.items()
+        name: {"regions": len(regions.scores)} | summary(regions, regions.scores)
+        for name, regions in judged.items()
     }
     measurement.finish(
         figures,

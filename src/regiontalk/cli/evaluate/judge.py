@@ -105,8 +105,8 @@ def judge(
     if predictions is None or (output is None) == (sheets is None):
         raise UsageError("give --predictions with -o PAGE.html or --list FOLDER; or --judged FILE")
     opener, sizes = _photos(truth, split, predictions, measurement)
-    found = judging.read_captioned(predictions, sizes, measurement.problems)
-    chosen = judging.choose(found, photos, Shown(threshold, top, confidence), seed)
+    captioned = judging.read_captioned(predictions, sizes, measurement.problems)
+    chosen = judging.choose(captioned, photos, Shown(threshold, top, confidence), seed)
     opened = judging.open_photos(
         console.track(chosen, "photos", len(chosen), measurement.quiet),
         opener,
@@ -145,28 +145,30 @@ def _finish(judgings: list[Judging], measurement: Measurement) -> None:
     from regiontalk.lab.evaluation.judging import VERDICTS, evaluate_judgings
 
     figures = evaluate_judgings(judgings)
-    rows = [
-        [name, *(_share(one, verdict) for verdict in VERDICTS), one["captions"]]
-        for name, one in [
-            *((one["judge"] or "unnamed", one) for one in figures["judges"]),
-            ("all", figures),
-        ]
-    ]
+    rows = [_judge_row(judge["judge"] or "unnamed", judge) for judge in figures["judges"]]
+    rows.append(_judge_row("all", figures))
     tables: list[Table] = [
         ("Judged, in % (95 % interval over photos)", ("judge", *VERDICTS, "captions"), rows)
     ]
     if figures["agreement"]:
         agreed = [
             [
-                " and ".join(one["judges"]),
-                f"{one['percent']:.1f}",
-                _kappa(one["kappa"]),
-                one["captions"],
+                " and ".join(both["judges"]),
+                f"{both['percent']:.1f}",
+                _kappa(both["kappa"]),
+                both["captions"],
             ]
-            for one in figures["agreement"]
+            for both in figures["agreement"]
         ]
         tables.append(("Agreement", ("judges", "%", "Cohen's kappa", "captions"), agreed))
     measurement.finish(figures, *tables)
+
+
+def _judge_row(name: str, figures: dict[str, Any]) -> list[object]:
+    from regiontalk.lab.evaluation.judging import VERDICTS
+
+    shares = [_share(figures, verdict) for verdict in VERDICTS]
+    return [name, *shares, figures["captions"]]
 
 
 def _share(figures: dict[str, Any], verdict: str) -> str:

@@ -89,18 +89,18 @@ def names(
     settings = {"boxes": "true", "smallest": smallest, "longest_side": longest_side}
     measurement.record.values["settings"] = settings
     if predictions is not None:
-        found = measurement.predictions(
+        predicted = measurement.predictions(
             predictions, {one.image: (one.width, one.height) for one in records}
         )
     else:
         if not truth.is_dir():
             raise UsageError("--model needs photos: --truth must be a data set folder")
         assert model is not None
-        asked = measurement.model(model, Dataset(truth), device)
-        asked = replace(asked, longest_side=longest_side)
+        dataset_model = measurement.model(model, Dataset(truth), device)
+        dataset_model = replace(dataset_model, longest_side=longest_side)
         watched = console.track(records, "photos", len(records), measurement.quiet)
-        found = caption_objects(asked, watched, smallest)
-    figures = evaluate_names(records, found, smallest)
+        predicted = caption_objects(dataset_model, watched, smallest)
+    figures = evaluate_names(records, predicted, smallest)
     if figures["missing"]:
         measurement.problems.add(
             str(predictions or model),
@@ -205,12 +205,12 @@ def grounding(
         photos = _load_run(model, coded, measurement, place_weight)
         measurement.record.values["settings"] = {"place_weight": place_weight}
     figures = evaluate_grounding(photos.mentions(records), beta)
-    chain = {"… without knowing the phrases": figures["chain"]}
-    own = {"aligned region": figures, **chain, **figures["baselines"]}
-    own |= {f"aligned region: {name}": one for name, one in figures["types"].items()}
+    by_chain = {"… without knowing the phrases": figures["chain"]}
+    shares = {"aligned region": figures, **by_chain, **figures["baselines"]}
+    shares |= {f"aligned region: {name}": type_ for name, type_ in figures["types"].items()}
     rows = [
-        [name, share(one["accuracy"]), share(one["pointing"]), one["mentions"]]
-        for name, one in own.items()
+        [name, share(row["accuracy"]), share(row["pointing"]), row["mentions"]]
+        for name, row in shares.items()
     ]
     measurement.finish(
         figures, (f"{len(dataset)} images", ("", "IoU ≥ 0.5", "pointing", "phrases"), rows)
@@ -235,14 +235,15 @@ def find(*, model: Path, truth: Path, split: str, device: str, measurement: Meas
     from regiontalk.models.settings import FindConfig
 
     dataset = open_split(truth, split)
-    asked = measurement.model(model, dataset, device)
+    dataset_model = measurement.model(model, dataset, device)
     absent = phrases_of_others(list(dataset))
-    sought = (
-        one
+    sought = itertools.chain.from_iterable(
+        seek(dataset_model.model, record, dataset_model.candidates(record), absent[record.image])
         for record in measurement.photos(dataset)
-        for one in seek(asked.model, record, asked.candidates(record), absent[record.image])
     )
-    figures = evaluate_find(sought, asked.model.runtime.info.prediction.find or FindConfig())
+    figures = evaluate_find(
+        sought, dataset_model.model.runtime.info.prediction.find or FindConfig()
+    )
     names = {
         "accuracy": "best region right",
         "found": "reported as present",

@@ -139,11 +139,13 @@ def retrieval(
                 hint="regiontalk evaluate queries draws some",
             )
         measurement.record.uses("predictions", predictions)
-        asked = read_queries(asked_in)
-        figures = evaluate_retrieval(asked, read_answers(predictions, asked, measurement.problems))
+        query_set = read_queries(asked_in)
+        figures = evaluate_retrieval(
+            query_set, read_answers(predictions, query_set, measurement.problems)
+        )
     else:
-        asked, answers, seconds = _ask(Path(str(model)), asked_in, measurement, **options)
-        figures = evaluate_retrieval(asked, answers) | {"seconds": seconds}
+        query_set, answers, seconds = _ask(Path(str(model)), asked_in, measurement, **options)
+        figures = evaluate_retrieval(query_set, answers) | {"seconds": seconds}
     shown = {name: value for name, value in figures.items() if name not in ("seconds", "intervals")}
     shown |= {f"seconds {name}": value for name, value in figures.get("seconds", {}).items()}
     intervals = [
@@ -177,11 +179,11 @@ def _ask(
         raise UsageError("--model needs photos: give --truth DATA")
     dataset = open_split(truth, split)
     source, find = _source(regions, dataset, edge_model)
-    asked = sample_queries(list(dataset)) if asked_in is None else read_queries(asked_in)
+    query_set = sample_queries(list(dataset)) if asked_in is None else read_queries(asked_in)
     looking = measurement.model(model, dataset, device, heads)
     begun = time.perf_counter()
     measurement.record.values["settings"] = {"by": by, "boxes": source}
-    wanted = set(asked.images)
+    wanted = set(query_set.images)
     photos = {
         record.image: looking.candidates(record, find)
         for record in measurement.photos(dataset)
@@ -193,8 +195,12 @@ def _ask(
             "for"
         )
     seen_at = time.perf_counter()
-    answers = answer_queries(looking.model, asked, photos, by, grounded=regions != WHOLE)
-    return asked, answers, {"looking": seen_at - begun, "answering": time.perf_counter() - seen_at}
+    answers = answer_queries(looking.model, query_set, photos, by, grounded=regions != WHOLE)
+    return (
+        query_set,
+        answers,
+        {"looking": seen_at - begun, "answering": time.perf_counter() - seen_at},
+    )
 
 
 def _source(

@@ -38,19 +38,24 @@ def search(
     from regiontalk.search.store import PhotoFile
 
     dataset = open_split(truth, split)
-    asked = measurement.model(model, dataset)
+    dataset_model = measurement.model(model, dataset)
     photos = [
-        (record, to_entry(asked.model, asked.look(record), PhotoFile(record.image, 0, 0), b""))
+        (
+            record,
+            to_entry(
+                dataset_model.model, dataset_model.look(record), PhotoFile(record.image, 0, 0), b""
+            ),
+        )
         for record in measurement.photos(dataset)
     ]
     if words is not None:
         asked_for = [word.strip() for word in words.split(",") if word.strip()]
         measurement.record.values["settings"] = {"words": asked_for}
-        figures = evaluate_words(asked.model, photos, asked_for)
+        figures = evaluate_words(dataset_model.model, photos, asked_for)
         measurement.finish(figures, _words_table(figures))
         return
     figures = evaluate_search(
-        asked.model,
+        dataset_model.model,
         photos,
         lambda texts: console.track(texts, "sentences", len(texts), measurement.quiet),
     )
@@ -60,8 +65,8 @@ def search(
 
 def _words_table(figures: dict[str, Any]) -> Table:
     rows = [
-        [word, one["photos"], one["above_the_line"], one["of_them_right"]]
-        for word, one in figures["words"].items()
+        [word, result["photos"], result["above_the_line"], result["of_them_right"]]
+        for word, result in figures["words"].items()
     ]
     title = f"recall {figures['recall']:.1f} %, precision {figures['precision']:.1f} %"
     return title, ["word", "photos with it", "above the line", "of them right"], rows

@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from regiontalk.cli import console
-from regiontalk.cli.measurement import Measurement, measured
+from regiontalk.cli.measurement import Measurement, measured, one_decimal
 from regiontalk.cli.options import MODEL, PLACE
 from regiontalk.errors import ModelError
 from regiontalk.lab.data.dataset_model import DatasetModel
@@ -56,12 +56,12 @@ def teach(
     named = Dataset(truth)
     others = open_split(everyday, "dev")
     chosen = teaching.choose_words(named, count, seed)
-    asked = measurement.model(model, named)
-    of_everyday = DatasetModel(asked.model, others)
+    dataset_model = measurement.model(model, named)
+    of_everyday = DatasetModel(dataset_model.model, others)
     numbers = teaching.photos_of(measurement.photos(named), chosen, seed)
     examples = defaultdict[str, list[Any]](list)
-    look = partial(teaching.look_at_words, asked, words=chosen)
-    looked_at = asked.each(look, numbers, workers)
+    look = partial(teaching.look_at_words, dataset_model, words=chosen)
+    looked_at = dataset_model.each(look, numbers, workers)
     for found in console.track(looked_at, "Words", len(numbers), measurement.quiet):
         for word, code in found:
             if len(examples[word]) < teaching.MAX_PHOTOS:
@@ -73,25 +73,24 @@ def teach(
     words = teaching.enough({word: np.stack(rows) for word, rows in examples.items()})
     figures = {}
     for name, own in zip(SPACES, (OF_CODES, OF_VECTORS), strict=True):
-        figures[name] = _measure(asked, name, words, codes, own)
-    rows = [
-        (name, number, *(f"{share:.1f}" for share in shares.values()))
-        for name, measured_by in figures.items()
-        for number, shares in measured_by["by_examples"].items()
-    ]
+        figures[name] = _measure(dataset_model, name, words, codes, own)
+    rows = []
+    for name, measured_by in figures.items():
+        for number, shares in measured_by["by_examples"].items():
+            rows.append((name, number, *one_decimal(shares.values())))
     columns = ("by", "examples", "right", "right and said", "another said", "false")
     measurement.finish(figures, ("taught words, percent", columns, rows))
 
 
 def _measure(
-    asked: DatasetModel, name: str, words: dict[str, Any], everyday: Any, own: Any
+    dataset_model: DatasetModel, name: str, words: dict[str, Any], everyday: Any, own: Any
 ) -> dict[str, Any]:
-    """In the space of codes or of vectors."""
+    """Measures the words in the space of codes or of vectors."""
     from regiontalk.inference.alignment import region_vectors
     from regiontalk.lab.evaluation import teaching
     from regiontalk.models.background import read_background
 
-    runtime = asked.model.runtime
+    runtime = dataset_model.model.runtime
     if runtime.background is None:
         raise ModelError("the model has no background", hint="regiontalk fit --only background")
     background = read_background(runtime.background, runtime.info.name)

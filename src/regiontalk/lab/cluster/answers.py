@@ -14,7 +14,7 @@ from regiontalk.model import Model
 
 SMALLEST, LARGEST = 8, 1000  # photos of a shard
 # chunks for each worker, so that all have work until the end; where that leaves enough for a shard
-TURNS = 20
+PARTS_PER_WORKER = 20
 
 Item = TypeVar("Item")
 Ask = Callable[[Model, Any], Any]
@@ -36,7 +36,7 @@ class Answering:
     ask: Ask
     shards: Shards
     options: str
-    """Of the photos' addresses."""
+    """The options that the photos' addresses share."""
 
     def __call__(self, model: Model, paths: Sequence[str]) -> Answered:
         model = as_files(model)
@@ -57,13 +57,13 @@ def answer_all(
     load: Callable[[], Model],
     answering: Answering,
     photos: Sequence[str],
-    asked: Mapping[str, Any],
+    values: Mapping[str, Any],
     workers: int,
     address: str | None,
 ) -> Iterator[Answered]:
     """Chunks as they are done, those of earlier runs of the same command first. Runs with equal
-    `asked` are the same command."""
-    done = answering.shards.begin(asked)
+    `values` are the same command."""
+    done = answering.shards.begin(values)
     yield Answered(len(done), {})
     chunks = make_chunks(not_done(photos, done), workers)
     yield from run(load, answering, chunks, workers, address)
@@ -92,5 +92,5 @@ def make_chunks(paths: Sequence[str], workers: int) -> list[list[str]]:
 
 
 def in_chunks(items: Sequence[Item], workers: int) -> list[list[Item]]:
-    size = min(max(len(items) // (workers * TURNS), SMALLEST), LARGEST)
+    size = min(max(len(items) // (workers * PARTS_PER_WORKER), SMALLEST), LARGEST)
     return [list(items[start : start + size]) for start in range(0, len(items), size)]

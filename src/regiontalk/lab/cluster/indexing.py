@@ -83,7 +83,7 @@ class Adding:
 
     store: str
     options: str
-    """Of the photos' addresses."""
+    """The options that the photos' addresses share."""
 
     def __call__(self, model: Model, paths: Sequence[str]) -> tuple[int, list[str]]:
         model = as_files(model)

@@ -33,7 +33,7 @@ OBJECT_STORE = (
 OWN_FILES = (
     16 << 20
 )  # bytes that Ray's sockets, ports and logs may take in the folder for temporary files
-PATIENCE = 5.0  # seconds for the head of a cluster to answer
+MAX_SECONDS_TO_ANSWER = 5.0  # seconds for the head of a cluster to answer
 
 
 class Worker:
@@ -145,7 +145,8 @@ def _no_stderr() -> Iterator[None]:
 
 
 def _check_room() -> None:
-    """Without space for its own files, Ray waits for half a minute and gives no reason."""
+    """Raises an error if there is no space for Ray's own files: it would wait for half a minute and
+    give no reason."""
     place = Path(
         os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"
     )  # as Ray chooses it
@@ -160,7 +161,7 @@ def _check_address(address: str) -> None:
     if address == "auto":
         return
     try:
-        socket.create_connection((host, int(port)), PATIENCE).close()
+        socket.create_connection((host, int(port)), MAX_SECONDS_TO_ANSWER).close()
     except (OSError, ValueError, OverflowError) as error:
         hint = "--address HOST:6379, or auto on a machine of the cluster"
         raise ClusterProblem(f"{address}: no Ray cluster there: {error}", hint=hint) from error

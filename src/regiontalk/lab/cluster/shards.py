@@ -53,13 +53,13 @@ class Shards:
             locate(*split(self.place)) if SIGN in self.place else (fs.LocalFileSystem(), self.place)
         )
 
-    def begin(self, asked: Mapping[str, Any]) -> set[str]:
+    def begin(self, run: Mapping[str, Any]) -> set[str]:
         """The photos that earlier runs of the same command have finished. Those that were skipped
         are tried again."""
         with self._explaining():
             system, folder = self._system()
             system.create_dir(f"{folder}/{DONE}", recursive=True)
-            self._check_same(system, folder, json_line(asked))
+            self._check_same(system, folder, json_line(run))
             for info in system.get_file_info(fs.FileSelector(folder, recursive=True)):
                 if info.base_name.endswith(PARTIAL):  # of a process that was killed
                     system.delete_file(info.path)
@@ -85,10 +85,10 @@ class Shards:
                     system.delete_file(info.path)
         return done
 
-    def _check_same(self, system: fs.FileSystem, folder: str, asked: bytes) -> None:
+    def _check_same(self, system: fs.FileSystem, folder: str, run: bytes) -> None:
         about = f"{folder}/{ABOUT}"
         if system.get_file_info(about).type == fs.FileType.File:
-            if self._read(system, about) != asked:
+            if self._read(system, about) != run:
                 raise UsageError(
                     f"{self.place}: has results of another command, model or version",
                     hint="-o FOLDER",
@@ -100,7 +100,7 @@ class Shards:
                 f"{self.place}: already exists and was not written by regiontalk",
                 hint="-o names another folder",
             )
-        self._write(system, about, asked)
+        self._write(system, about, run)
 
     def write(
         self,

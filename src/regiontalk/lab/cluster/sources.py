@@ -16,7 +16,7 @@ from regiontalk.images.paths import SUFFIXES, Photos, find_photos, in_order
 from regiontalk.lab.cluster.addresses import SIGN, locate, reason, split
 
 ARCHIVE = ".tar"
-READERS = 4  # photos that a worker fetches at a time from an object store
+FETCHES_AT_A_TIME = 4  # photos that a worker fetches at a time from an object store
 
 Source = str | bytes | InputError
 """What to open: a photo's path or its bytes; or the error."""
@@ -75,7 +75,9 @@ def open_all(paths: Iterable[str], options: str, limits: Limits) -> Iterator[tup
         elif SIGN not in path:
             yield path, path
     remote = [path for path in paths if SIGN in path and not path.lower().endswith(ARCHIVE)]
-    yield from in_order(lambda path: (path, _fetch(path, options, limits)), remote, READERS)
+    yield from in_order(
+        lambda path: (path, _fetch(path, options, limits)), remote, FETCHES_AT_A_TIME
+    )
 
 
 def _fetch(place: str, options: str, limits: Limits) -> bytes | InputError:

@@ -30,8 +30,8 @@ from regiontalk.model import Model
 from regiontalk.models.folder import detector_fingerprint, read_model_folder
 from regiontalk.models.onnx_runtime import OnnxRuntime
 
-ROWS = 1 + BEST_REGIONS
-PART = 32  # photos in a part
+MAX_ROWS = 1 + BEST_REGIONS
+PHOTOS_PER_PART = 32  # photos in a part
 
 Track = Callable[[Iterable[int], int], Iterable[int]]
 """Reports progress: takes the numbers of photos and how many there are; yields the numbers."""
@@ -45,7 +45,7 @@ class Origin(NamedTuple):
     split: str | None = None
     surroundings: bool = False
     on_truths: bool = False
-    """Of the data set's own boxes instead of the best regions."""
+    """Compute codes of the data set's own boxes instead of the best regions."""
     size: int | None = None
     """The long side, in pixels, that photos are resized to; None: the model's."""
 
@@ -62,9 +62,12 @@ def compute_codes(origin: Origin, out: Path, workers: int, track: Track) -> Code
         raise DataError(
             f"{origin.dataset}: two photos with the same name; codes are looked up by name"
         )
-    asked = {name: getattr(origin, name) for name in ("surroundings", "on_truths", "size")}
-    folder = _open_parts(out, {"detector": detector, "photos": _digest(dataset), **asked})
-    shares = [range(start, min(start + PART, len(names))) for start in range(0, len(names), PART)]
+    settings = {name: getattr(origin, name) for name in ("surroundings", "on_truths", "size")}
+    folder = _open_parts(out, {"detector": detector, "photos": _digest(dataset), **settings})
+    shares = [
+        range(start, min(start + PHOTOS_PER_PART, len(names)))
+        for start in range(0, len(names), PHOTOS_PER_PART)
+    ]
     parts = {folder / f"part-{share.start:08d}.npz": share for share in shares}
     for _ in track(_make_missing(parts, origin, dataset, workers), len(names)):
         pass
@@ -83,7 +86,7 @@ def _make_missing(
     for share in (parts[path] for path in parts if path not in missing):
         yield from share
     photos = DatasetModel(Model(OnnxRuntime(origin.model, 1 if workers > 1 else None)), dataset)
-    rows = 1 + max(len(true_boxes(record)) for record in dataset) if origin.on_truths else ROWS
+    rows = 1 + max(len(true_boxes(record)) for record in dataset) if origin.on_truths else MAX_ROWS
 
     def compute(number: int) -> RegionTable:
         look = photos.look(dataset[number], origin.on_truths, origin.size)

@@ -47,7 +47,7 @@ class BoxesOrigin(NamedTuple):
     dataset: Path
     split: str
     photos: int | None = None
-    """At most this many, drawn at random."""
+    """At most this many photos, drawn at random; None: all."""
     sides: tuple[int, int] | None = None
     """Range of the random longest side, in pixels, that larger photos are shrunk to; None: photos
     as they are."""
@@ -153,8 +153,8 @@ def _code_photo(photos: DatasetModel, record: Record, origin: BoxesOrigin) -> Co
     longest = max(record.width, record.height)
     side = min(longest, _random_side(record, origin))
     boxes_xyxy = distinct_boxes(record)
-    asked = replace(photos, longest_side=side if side < longest else None)
-    regions = asked.coded_boxes(record, boxes_xyxy)
+    resized = replace(photos, longest_side=side if side < longest else None)
+    regions = resized.coded_boxes(record, boxes_xyxy)
     codes = regions.codes.astype(np.float16)
     return CodedBoxes(
         images=np.array([record.image]),

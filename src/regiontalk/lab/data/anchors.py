@@ -17,7 +17,7 @@ PAPER_ANCHORS = (
     (181, 362), (362, 181), (256, 256),
     (362, 724), (724, 362), (512, 512),
 )  # fmt: skip
-ROUNDS = 100
+MAX_ROUNDS = 100
 
 
 def box_shapes(records: Iterable[Record], long_side: int) -> NDArray[np.float64]:
@@ -39,7 +39,7 @@ def fit_anchors(shapes: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     by_area = shapes[np.argsort(shapes.prod(axis=1), kind="stable")]
     anchors = by_area[np.linspace(0, len(by_area) - 1, count + 2).astype(int)[1:-1]]
     anchors = anchors * np.where(np.arange(count) % 2, 1.3, 1 / 1.3)[:, None] ** np.array([1, -1])
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         nearest = shape_iou(shapes, anchors).argmax(axis=1)
         moved = np.array(
             [

@@ -19,7 +19,8 @@ from regiontalk.lab.data.records import (
 )
 from regiontalk.results import BoxXYXY
 
-ROUNDING = 0.5  # pixels that a box may exceed the border: coordinates of resized photos are rounded
+# Pixels that a box may exceed the border: coordinates of resized photos are rounded.
+MAX_OVERHANG = 0.5
 
 Line = tuple[int, bytes]
 
@@ -115,6 +116,6 @@ def box_problem(box: BoxXYXY, width: int, height: int) -> str | None:
     x0, y0, x1, y1 = box
     if x0 >= x1 or y0 >= y1:
         return "a box without area"
-    if min(x0, y0) < -ROUNDING or x1 > width + ROUNDING or y1 > height + ROUNDING:
+    if min(x0, y0) < -MAX_OVERHANG or x1 > width + MAX_OVERHANG or y1 > height + MAX_OVERHANG:
         return "a box outside the image"
     return None

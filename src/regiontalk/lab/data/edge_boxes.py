@@ -20,8 +20,8 @@ from regiontalk.errors import MissingExtra, UsageError
 from regiontalk.lab.data.region_files import ScoredBoxes, scaled
 
 LONG_SIDE = 160  # of the photo for gradients: small textures disappear, and it is fast
-BLUR = 1.5  # σ in those pixels
-STRONG = 99.0  # the percentile of gradients that counts as a full edge
+BLUR_SIGMA = 1.5  # σ in those pixels
+STRONG_PERCENTILE = 99.0  # the percentile of gradients that counts as a full edge
 Map = NDArray[np.float32]
 
 
@@ -74,9 +74,9 @@ class EdgeBoxes:
 
 
 def gradient_edges(pixels: Map) -> tuple[Map, Map]:
-    """Of pixels (H, W, 3): the gradient of the channel that changes most, thinned to its ridges,
+    """For pixels (H, W, 3), the gradient of the channel that changes most, thinned to its ridges,
     and its direction."""
-    smooth = cv2.GaussianBlur(pixels, (0, 0), BLUR)
+    smooth = cv2.GaussianBlur(pixels, (0, 0), BLUR_SIGMA)
     across = cv2.Sobel(smooth, cv2.CV_32F, 1, 0)
     down = cv2.Sobel(smooth, cv2.CV_32F, 0, 1)
     strength = np.hypot(across, down)  # (H, W, 3)
@@ -84,7 +84,9 @@ def gradient_edges(pixels: Map) -> tuple[Map, Map]:
     across, down, edges = (
         np.take_along_axis(part, channel, 2)[..., 0] for part in (across, down, strength)
     )
-    edges = np.minimum(edges / max(float(np.percentile(edges, STRONG)), 1e-6), 1).astype(np.float32)
+    edges = np.minimum(edges / max(float(np.percentile(edges, STRONG_PERCENTILE)), 1e-6), 1).astype(
+        np.float32
+    )
     normals = np.arctan2(down, across)
     return _ridges(edges, normals), np.mod(normals, np.pi).astype(np.float32)
 

@@ -72,16 +72,18 @@ def join_datasets(
     return write_dataset(out, force, first, how, joined, counted)
 
 
+def _renumbered(region: TrueRegion, before: int) -> TrueRegion:
+    """The region of a record whose sentences follow `before` others."""
+    return replace(region, sentences=tuple(before + number for number in region.sentences))
+
+
 def join_record(record: Record, identity: str, additions: Iterable[Addition]) -> Record:
     """The record with the regions of its photo in other data sets, and their sentences if it has
     none."""
     for addition in additions:
         for other in addition.find(identity):
             before = len(record.entity_sentences)
-            added = (
-                replace(region, sentences=tuple(before + number for number in region.sentences))
-                for region in _fitted(other, record, addition)
-            )
+            added = [_renumbered(region, before) for region in _fitted(other, record, addition)]
             record = replace(
                 record,
                 sentences=record.sentences or other.sentences,

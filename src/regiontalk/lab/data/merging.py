@@ -27,7 +27,9 @@ def merge_regions(record: Record, threshold: float = 0.7, plus_one: bool = False
         -1, 4
     )
     groups = boxes.merge_groups(boxes_xyxy, threshold, plus_one)
-    merged = (_merge([record.regions[member] for member in group]) for group in groups)
+    merged = []
+    for group in groups:
+        merged.append(_merge([record.regions[member] for member in group]))
     return replace(record, regions=tuple(merged))
 
 

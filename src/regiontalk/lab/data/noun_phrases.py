@@ -107,11 +107,8 @@ def noun_phrase_between(tree: Tree, start: int, end: int) -> NounPhrase | None:
 
 def _phrase(tree: Tree, start: int, head: int, end: int) -> NounPhrase:
     full = tree.text(start, end)
-    longer = [
-        text
-        for text in (_plain(f"{full} {ending}") for ending in _endings(tree, head, end))
-        if text
-    ]
+    plain = [_plain(f"{full} {ending}") for ending in _endings(tree, head, end)]
+    longer = [text for text in plain if text]
     if len(longer) > MOST_LONG:
         longer = [longer[0], longer[len(longer) // 2], longer[-1]]
     plural = tree.tokens[head].tag in PLURALS
@@ -230,7 +227,8 @@ def _modifies(tree: Tree, head: int, child: int) -> bool:
 
 
 def _belongs_to_somebody(tree: Tree, place: int) -> bool:
-    """In "a woman in a red hat standing" it is not the hat that stands."""
+    """Whether somebody does it: in "a woman in a red hat standing" it is not the hat that
+    stands."""
     if _animate(tree, place):
         return False
     while tree.tokens[place].head != place:
@@ -340,7 +338,7 @@ def participle(verb: Token) -> str:
 
 
 def _infinitive(verb: Token) -> str:
-    """Without the parser's lemma, which is "rid" for "rides"."""
+    """The infinitive, without the parser's lemma, which is "rid" for "rides"."""
     if verb.tag == "VBP":
         return verb.text
     if verb.text.endswith("ies") and len(verb.text) > 4:

@@ -33,7 +33,7 @@ DERIVED = "derived"
 MUCH_LARGER = (
     3.0  # the largest of several boxes is meant if its area is this many times the next one's
 )
-PAIRS = frozenset(("skis", "scissors"))  # plural words for one thing
+PLURAL_PAIRS = frozenset(("skis", "scissors"))  # plural words for one thing
 UNCOUNTABLE = frozenset(("broccoli", "luggage", "cattle", "people"))
 LONGEST_SENTENCE = (
     1000  # characters; longer texts are not sentences, and the parser needs much memory for them
@@ -198,7 +198,9 @@ def _mentions(tree: Tree, objects: Mapping[str, Sequence[TrueRegion]]) -> Iterat
             continue  # "a couple of dogs" are no people
         if "sports ball" in labels and not _determined(tree.tokens[noun.start]):
             continue  # "playing baseball" is no ball
-        yield Mention(labels, noun.plural and not PAIRS.issuperset(labels), _texts(noun, tree))
+        yield Mention(
+            labels, noun.plural and not PLURAL_PAIRS.issuperset(labels), _texts(noun, tree)
+        )
 
 
 def _texts(noun: NounPhrase, tree: Tree) -> tuple[str, ...]:

@@ -47,10 +47,10 @@ class TrueRegion(WithMore):
     phrases: tuple[str, ...] = ()
     """All phrases of a merged region (`data merge`); `phrase` is then the first."""
     score: float | None = None
-    """For a region that a model found: the probability that people would mark this place; None if
+    """The probability that people would mark this place, for a region that a model found; None if
     people drew it."""
     confidence: float | None = None
-    """For such a region: the probability that the phrase is right."""
+    """The probability that the phrase is right, for such a region."""
     coarse: str | None = None
     """The everyday word of a name ("dog" of "schipperke")."""
 
@@ -92,14 +92,14 @@ class Record(WithMore):
     """The sentences that regions' phrases come from: those of `sentences`, possibly in another
     order."""
     original_width: int | None = None
-    """Of the image before it was reduced by packing."""
+    """Width and height of the image before it was reduced by packing."""
     original_height: int | None = None
     digest: str | None = None
-    """Of the bytes of the image (`search.build.digest_of`, in hex): a correction belongs to them,
-    whatever the photo is called."""
+    """The digest of the image's bytes (`search.build.digest_of`, in hex): a correction belongs to
+    them, whatever the photo is called."""
     pixels: str | None = None
-    """Of what the image shows (`serve.corrections.pixels_of`), which is the same when only its
-    metadata change."""
+    """The digest of what the image shows (`serve.corrections.pixels_of`), which is the same when
+    only its metadata change."""
 
     def to_dict(self) -> dict[str, Any]:
         names = (

@@ -23,7 +23,8 @@ def clamp_region(region: TrueRegion, width: int, height: int) -> TrueRegion:
     if not region.phrase.strip():
         raise Unusable(NO_PHRASE)
     boxes = region.boxes_xyxy or (region.xyxy,)
-    clamped = tuple(box for box in (clamp(box, width, height) for box in boxes) if box is not None)
+    inside = [clamp(box, width, height) for box in boxes]
+    clamped = tuple(box for box in inside if box is not None)
     if not clamped:
         raise Unusable(NO_AREA)
     if clamped == boxes:

@@ -39,7 +39,7 @@ class _Line(WithMore):
 def region_line(record: Record, found: ScoredBoxes, source: str) -> dict[str, Any]:
     """The line of a photo; `source`: the program or model that found the regions."""
     rows = zip(found.boxes_xyxy.round(1).tolist(), found.scores.round(4).tolist(), strict=True)
-    regions = [{"xyxy": [_short(value) for value in box], "score": score} for box, score in rows]
+    regions = [{"xyxy": list(map(_short, box)), "score": score} for box, score in rows]
     return {
         "path": record.image,
         "width": record.width,

@@ -10,8 +10,8 @@ from regiontalk.images.photo import open_photo
 from regiontalk.lab.data.records import Record, TarShards, evenly_spaced, open_split
 from regiontalk.show import drawing
 
-SAMPLES = 12
-COLUMNS = 4
+SAMPLE_PHOTOS = 12
+SHEET_COLUMNS = 4
 MOST_REGIONS = 10  # drawn on one photo: more cannot be read
 
 
@@ -19,9 +19,9 @@ def sample_sheet(folder: Path, split: str | None = None) -> Image:
     """Records from all over the data set, evenly spaced."""
     dataset = open_split(folder, split)
     shards = TarShards(folder)
-    records = [dataset[number] for number in evenly_spaced(len(dataset), SAMPLES)]
+    records = [dataset[number] for number in evenly_spaced(len(dataset), SAMPLE_PHOTOS)]
     pictures = [draw_record(record, open_photo(shards.photo(record))) for record in records]
-    return drawing.contact_sheet(pictures, [_title(record) for record in records], COLUMNS)
+    return drawing.contact_sheet(pictures, [_title(record) for record in records], SHEET_COLUMNS)
 
 
 def draw_record(record: Record, photo: Image) -> Image:

@@ -4,6 +4,7 @@ recipes read."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -41,10 +42,9 @@ def write_word_vectors(vectors: Path, datasets: Iterable[Path], out: Path) -> in
 
 def words_of(datasets: Iterable[Path]) -> set[str]:
     """Every word of the sentences and phrases, cleaned as K&FF do."""
-    return {
-        word
-        for dataset in datasets
-        for record in stream_records(dataset)
-        for text in (*record.sentences, *(region.phrase for region in record.regions))
-        for word in clean_karpathy(text)
-    }
+    words = set[str]()
+    for record in chain.from_iterable(map(stream_records, datasets)):
+        phrases = [region.phrase for region in record.regions]
+        for text in (*record.sentences, *phrases):
+            words.update(clean_karpathy(text))
+    return words

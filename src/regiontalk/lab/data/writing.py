@@ -35,10 +35,9 @@ class Counts:
 
     def to_dict(self) -> dict[str, Any]:
         names = ("images", "regions", "sentences")
-        splits = {
-            split: {name: self.splits[split][name] for name in names}
-            for split in sorted(self.splits)
-        }
+        splits = {}
+        for split in sorted(self.splits):
+            splits[split] = {name: self.splits[split][name] for name in names}
         return {name: self[name] for name in names} | {"splits": splits}
 
 

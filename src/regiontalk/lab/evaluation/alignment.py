@@ -52,14 +52,14 @@ class AlignedPhotos:
     """The whole photo and its best regions, with vectors, in the record's pixels."""
 
     @classmethod
-    def of_model(cls, asked: DatasetModel) -> AlignedPhotos:
-        """Of the photos that a model looks at."""
-        head = AlignmentHead(asked.model.runtime)
-        return cls(head, lambda record: asked.candidates(record).first(1 + BEST_REGIONS))
+    def of_model(cls, dataset_model: DatasetModel) -> AlignedPhotos:
+        """Evidence of the photos that a model looks at."""
+        head = AlignmentHead(dataset_model.model.runtime)
+        return cls(head, lambda record: dataset_model.candidates(record).first(1 + BEST_REGIONS))
 
     @classmethod
     def of_codes(cls, runtime: Runtime, coded: CodedPhotos) -> AlignedPhotos:
-        """Of the photos whose region codes are in a file."""
+        """Evidence of the photos whose region codes are in a file."""
         return cls(AlignmentHead(runtime), lambda record: coded_regions(runtime, coded, record))
 
     def score_matrix(
@@ -144,7 +144,7 @@ def sentence_scores(vectors: Floats, sentences: Sequence[Floats], score: str) ->
     starts = np.concatenate([[0], np.cumsum(lengths[with_words])[:-1]])
     divisors = {
         "cosine": lengths[with_words],
-        "fragments": len(vectors) * (lengths[with_words] + maxsim.LENGTHENED),
+        "fragments": len(vectors) * (lengths[with_words] + maxsim.LENGTHENED_CHAIN),
     }
     scores[with_words] = np.add.reduceat(of_words, starts) / divisors.get(score, 1)
     return scores

@@ -86,15 +86,11 @@ def hits_needed(truths: int, rules: Rules) -> Integers:
 
 def curves(pool: Pool, rules: Rules) -> Floats:
     """Precision (5, 7, levels): IoU thresholds by boxes alone and the language thresholds."""
-    return np.array(
-        [
-            [
-                curve(pool.right(iou, score, rules), pool.truths, rules)
-                for score in (BOXES_ALONE, *LANGUAGE_THRESHOLDS)
-            ]
-            for iou in IOU_THRESHOLDS
-        ]
-    )
+    grid = []
+    for iou in IOU_THRESHOLDS:
+        right = [pool.right(iou, score, rules) for score in (BOXES_ALONE, *LANGUAGE_THRESHOLDS)]
+        grid.append([curve(row, pool.truths, rules) for row in right])
+    return np.array(grid)
 
 
 def mean_strict(ap: Floats) -> float:

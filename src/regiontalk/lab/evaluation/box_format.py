@@ -17,8 +17,8 @@ from regiontalk.boxes import Floats
 from regiontalk.errors import DataError
 
 MIN_BOXES_TO_JUDGE = 500  # boxes after which a verdict may come before the end
-SLACK = 0.05  # of the image's side that a box may stick out
-MOSTLY = 0.98
+MAX_OUTSIDE_SHARE = 0.05  # of the image's side that a box may stick out
+MIN_FITTING_SHARE = 0.98
 
 _XYXY = "xyxy"
 _READINGS: dict[str, Callable[[Floats], Floats]] = {
@@ -74,7 +74,7 @@ class BoxCheck:
         name, count = max(
             self.fitting.items(), key=lambda item: item[1]
         )  # of equal ones the first: xyxy
-        if self.fitting[_XYXY] >= MOSTLY * self.seen:
+        if self.fitting[_XYXY] >= MIN_FITTING_SHARE * self.seen:
             # Over many images, some prediction comes as near to the right and the bottom edge as
             # the truth.
             smaller = (
@@ -87,7 +87,7 @@ class BoxCheck:
                 if smaller
                 else None
             )
-        if count >= MOSTLY * self.seen:
+        if count >= MIN_FITTING_SHARE * self.seen:
             return name
         if self.fitting[_XYXY] < self.seen / 2:
             return f"pixels of a resized image (they reach {reach})"
@@ -99,5 +99,9 @@ def _count_fitting(boxes_xyxy: Floats, width: int, height: int) -> int:
     size = np.array([width, height])
     low = boxes_xyxy[:, :2]
     high = boxes_xyxy[:, 2:]
-    inside = (low >= -SLACK * size) & (high <= (1 + SLACK) * size) & (low <= high)
+    inside = (
+        (low >= -MAX_OUTSIDE_SHARE * size)
+        & (high <= (1 + MAX_OUTSIDE_SHARE) * size)
+        & (low <= high)
+    )
     return int(inside.all(axis=1).sum())

@@ -31,8 +31,7 @@ def evaluate_captions(
 ) -> dict[str, Any]:
     """Every figure for (sentence, references) pairs: between 0 and 1, CIDEr up to 10."""
     words = [
-        (tokenize(sentence), [tokenize(one) for one in references])
-        for sentence, references in pairs
+        (tokenize(sentence), list(map(tokenize, references))) for sentence, references in pairs
     ]
     if not words:
         raise DataError("no sentence to evaluate")
@@ -40,9 +39,7 @@ def evaluate_captions(
         raise DataError("a sentence without references cannot be evaluated")
     figures: dict[str, Any] = {f"bleu{n}": value for n, value in enumerate(bleu(words), start=1)}
     if meteor is not None:
-        joined = [
-            (" ".join(ours), [" ".join(one) for one in references]) for ours, references in words
-        ]
+        joined = [(" ".join(ours), list(map(" ".join, references))) for ours, references in words]
         figures["meteor"] = meteor.corpus_score(joined)
     figures |= {"cider": cider(words), "rouge_l": rouge_l(words)}
     return figures | {"sentences": len(words), "distinct": len({ours for ours, _ in words})}
@@ -111,7 +108,7 @@ def common_length(a: Words, b: Words) -> int:
 def cider(pairs: Sequence[WordPair]) -> float:
     """CIDEr-D without its repetition clause, as coco-caption has it: mean over sentences, times
     ten."""
-    references = [[ngrams(one) for one in more] for _, more in pairs]
+    references = [list(map(ngrams, more)) for _, more in pairs]
     frequency: Ngrams = Counter()
     for more in references:
         frequency.update(set(chain.from_iterable(more)))
@@ -134,9 +131,7 @@ class _Weights:
             self.weights[len(gram) - 1][gram] = count * (
                 log_images - math.log(max(1, frequency[gram]))
             )
-        self.norms = [
-            math.sqrt(sum(value * value for value in part.values())) for part in self.weights
-        ]
+        self.norms = [_norm(part.values()) for part in self.weights]
         # coco-caption takes the number of bigrams for the length.
         self.length = sum(count for gram, count in counts.items() if len(gram) == 2)
 
@@ -157,10 +152,13 @@ class _Weights:
         return total / LONGEST_NGRAM * math.exp(-(apart**2) / (2 * CIDER_SIGMA**2))
 
 
+def _norm(values: Iterable[float]) -> float:
+    return math.sqrt(sum(value * value for value in values))
+
+
 def ngrams(words: Words) -> Ngrams:
     """Counts of every run of one to four words."""
-    return Counter(
-        tuple(words[start : start + n])
-        for n in range(1, LONGEST_NGRAM + 1)
-        for start in range(len(words) - n + 1)
-    )
+    counts: Ngrams = Counter()
+    for n in range(1, LONGEST_NGRAM + 1):
+        counts.update(tuple(words[start : start + n]) for start in range(len(words) - n + 1))
+    return counts

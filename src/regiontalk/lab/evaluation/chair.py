@@ -55,7 +55,7 @@ def mentions(sentence: str) -> list[Mention]:
 
 
 def _name_length(words: Sequence[str], place: int) -> int:
-    """Of the longest name that starts at `place`, in words; 0 if there is none."""
+    """Words of the longest name that starts at `place`; 0 if there is none."""
     for length in range(min(MAX_NAME_WORDS, len(words) - place), 0, -1):
         name = words[place : place + length]
         known = object_names().name_of(name)

@@ -30,7 +30,7 @@ class Captioned(NamedTuple):
     right: tuple[bool, ...]
 
 
-def caption_each_way(asked: DatasetModel, record: Record) -> Iterator[Captioned]:
+def caption_each_way(dataset_model: DatasetModel, record: Record) -> Iterator[Captioned]:
     """The true regions of a photo, as dense captioning merges them, without tiny ones."""
     boxes_xyxy = geometry.clip(true_boxes(record), record.width, record.height)
     sides = boxes_xyxy[:, 2:] - boxes_xyxy[:, :2]
@@ -38,19 +38,19 @@ def caption_each_way(asked: DatasetModel, record: Record) -> Iterator[Captioned]
     if not len(boxes_xyxy):
         return
     truths = truths_near(boxes_xyxy, record)
-    together = [region.caption for region in asked.captions(record, boxes_xyxy).regions]
+    together = [region.caption for region in dataset_model.captions(record, boxes_xyxy).regions]
     for box, near, among_others in zip(boxes_xyxy, truths, together, strict=True):
-        alone = asked.captions(record, box[None]).regions[0].caption
-        captions = (among_others, alone, _caption_cut_out(asked, record, box))
+        alone = dataset_model.captions(record, box[None]).regions[0].caption
+        captions = (among_others, alone, _caption_cut_out(dataset_model, record, box))
         yield Captioned(captions, tuple(is_right(caption, near) for caption in captions))
 
 
-def _caption_cut_out(asked: DatasetModel, record: Record, box_xyxy: Floats) -> str:
-    with asked.open(record) as source:
-        photo = Photo.of(source, asked.model.limits).open()
+def _caption_cut_out(dataset_model: DatasetModel, record: Record, box_xyxy: Floats) -> str:
+    with dataset_model.open(record) as source:
+        photo = Photo.of(source, dataset_model.model.limits).open()
         scale = np.array([photo.width / record.width, photo.height / record.height] * 2)
         x0, y0, x1, y1 = np.rint(box_xyxy * scale).astype(int).tolist()
-        found = asked.model(photo.crop((x0, y0, x1, y1)), boxes=WHOLE)
+        found = dataset_model.model(photo.crop((x0, y0, x1, y1)), boxes=WHOLE)
     return found.regions[0].caption
 
 

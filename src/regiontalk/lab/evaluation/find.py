@@ -59,8 +59,8 @@ def written_words(record: Record, regions: Sequence[TrueRegion] | None = None) -
 
 
 def phrases_of_others(records: Sequence[Record]) -> Mapping[str, list[str]]:
-    """For each photo as many phrases as it has itself, from the photos after it, that are not
-    there."""
+    """Phrases that are not in a photo, from the photos after it: for each photo as many as it
+    has."""
     drawn = {}
     for place, record in enumerate(records):
         own = written_words(record)

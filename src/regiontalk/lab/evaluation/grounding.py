@@ -25,7 +25,7 @@ from regiontalk.results import BoxXYXY
 
 RIGHT_IOU = 0.5
 BASELINES = ("centre box", "largest region", "whole photo", "best region there is")
-CENTRE = 0.5  # of the photo's width and height: the sides of the centre box
+CENTRE_BOX_SIDE = 0.5  # of the photo's width and height: the sides of the centre box
 
 Floats = NDArray[np.floating]
 
@@ -103,7 +103,7 @@ def evaluate_grounding(mentions: Iterable[Mention], beta: float | None = None) -
         chance.append((float(np.mean(right)), float(np.mean(pointed))))
         for name, row in _choices(mention, beta).items():
             rows[name].append((right[row], pointed[row]))
-        centre = geometry.enlarge(mention.boxes_xyxy[:1], CENTRE)
+        centre = geometry.enlarge(mention.boxes_xyxy[:1], CENTRE_BOX_SIDE)
         rows["centre box"].append(tuple(one[0] for one in _verdicts(centre, mention.truth.xyxy)))
         for name in mention.truth.types:
             types[name].append(rows["model"][-1])

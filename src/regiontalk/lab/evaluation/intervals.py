@@ -10,7 +10,7 @@ import numpy as np
 from regiontalk.boxes import Integers
 
 RESAMPLES = 1000
-COVERED = 0.95
+COVERAGE = 0.95
 
 
 def bootstrap(
@@ -26,7 +26,7 @@ def bootstrap(
     """
     random = np.random.default_rng(seed)
     samples = [figures_of(random.integers(count, size=count)) for _ in range(resamples)]
-    tail = (1 - COVERED) / 2
+    tail = (1 - COVERAGE) / 2
     intervals = {}
     for name in samples[0]:
         low, high = np.quantile([sample[name] for sample in samples], [tail, 1 - tail])

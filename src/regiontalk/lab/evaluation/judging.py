@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, combinations, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -59,7 +60,7 @@ class Item:
     verdict: str | None = None
     sheet: str | None = None
     number: int | None = None
-    """Where it is on the sheets."""
+    """The number of the box on the sheets."""
 
     def __post_init__(self) -> None:
         if self.verdict not in (*VERDICTS, None):
@@ -283,7 +284,7 @@ def _shares(judged: Iterable[Mapping[Any, str]]) -> dict[str, Any]:
     for verdicts in judged:
         for (photo, *_), verdict in verdicts.items():
             by_photo.setdefault(photo, Counter())[verdict] += 1
-    counts = np.array([[counted[name] for name in VERDICTS] for counted in by_photo.values()])
+    counts = np.array([itemgetter(*VERDICTS)(counted) for counted in by_photo.values()])
 
     def shares_of(photos: Integers) -> dict[str, float]:
         totals = counts[photos].sum(0)

@@ -59,19 +59,22 @@ class UnigramF1:
     metric = "unigram_f1"
 
     def scores(self, pairs: Iterable[Pair]) -> list[float]:
-        return [
-            max((_f1(sentence, one) for one in references), default=0.0)
-            for sentence, references in pairs
-        ]
+        return [_best_f1(sentence, references) for sentence, references in pairs]
+
+
+def _best_f1(sentence: str, references: Iterable[str]) -> float:
+    return max((_f1(sentence, reference) for reference in references), default=0.0)
 
 
 def _f1(sentence: str, reference: str) -> float:
-    ours, theirs = (
-        [word for word in tokenize(text) if word not in FUNCTION_WORDS]
-        for text in (sentence, reference)
-    )
+    ours = _content_words(sentence)
+    theirs = _content_words(reference)
     shared = sum((Counter(ours) & Counter(theirs)).values())
     return 2 * shared / (len(ours) + len(theirs)) if shared else 0.0
+
+
+def _content_words(text: str) -> list[str]:
+    return [word for word in tokenize(text) if word not in FUNCTION_WORDS]
 
 
 class TreebankWords:
@@ -83,7 +86,7 @@ class TreebankWords:
 
     def scores(self, pairs: Iterable[Pair]) -> list[float]:
         return self.scorer.scores(
-            [(_words(sentence), [_words(one) for one in more]) for sentence, more in pairs]
+            [(_words(sentence), list(map(_words, references))) for sentence, references in pairs]
         )
 
 

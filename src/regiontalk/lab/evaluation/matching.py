@@ -84,7 +84,7 @@ def match(
 def best_truths(
     detections_xyxy: Floats, truths_xyxy: Floats, plus_one: bool
 ) -> tuple[Integers, Floats]:
-    """For each detection the truth of highest IoU (of equal ones the first) and that IoU.
+    """The truth of highest IoU for each detection (of equal ones the first), and that IoU.
 
     One that overlaps nothing gets the last truth and 0.
     """

@@ -171,7 +171,7 @@ def presence_figures(there: NDArray[np.bool_], said: NDArray[np.bool_]) -> dict[
 # -- is it there, and where? (SAM 3)
 
 TRUE_YES, TRUE_NO, FALSE_YES, FALSE_NO = range(4)
-VERDICTS = 4
+VERDICT_COUNTS = 4
 
 
 def _pairs(findings: Findings) -> Integers:
@@ -180,7 +180,7 @@ def _pairs(findings: Findings) -> Integers:
 
 
 def _count(findings: Iterable[Finding]) -> Integers:
-    verdicts = np.zeros(VERDICTS, dtype=np.int64)
+    verdicts = np.zeros(VERDICT_COUNTS, dtype=np.int64)
     boxes = np.zeros((3, len(IOU_THRESHOLDS)), dtype=np.int64)  # right, wrong, missed
     for one in findings:
         there = _is_there(one)
@@ -205,9 +205,9 @@ def cg_f1(counts: Integers) -> dict[str, float]:
     cut-off instead of 0.5.
     """
     total = counts.sum(axis=0).astype(np.float64)
-    right, wrong, missed = total[VERDICTS:].reshape(3, -1)
+    right, wrong, missed = total[VERDICT_COUNTS:].reshape(3, -1)
     f1 = np.divide(2 * right, 2 * right + wrong + missed, out=np.zeros_like(right), where=right > 0)
-    mcc = matthews(*total[:VERDICTS])
+    mcc = matthews(*total[:VERDICT_COUNTS])
     return {
         "cgf1": 100 * float(mcc * f1.mean()),
         "cgf1_50": 100 * float(mcc * f1[0]),

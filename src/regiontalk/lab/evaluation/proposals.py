@@ -33,9 +33,9 @@ def proposal_recall(
             hits[row] += [(best >= threshold).sum() for threshold in thresholds]
     if not truths:
         raise DataError("no true box to recall")
+    names = [f"{threshold:g}" for threshold in thresholds]
+    recalls = (hits / truths).tolist()
     return {
-        str(count): {
-            f"{threshold:g}": float(hits[row, n] / truths) for n, threshold in enumerate(thresholds)
-        }
-        for row, count in enumerate(counts)
+        str(count): dict(zip(names, row, strict=True))
+        for count, row in zip(counts, recalls, strict=True)
     }

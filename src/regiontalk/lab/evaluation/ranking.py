@@ -18,7 +18,7 @@ from regiontalk.errors import DataError
 from regiontalk.io.files import open_file, read_json_lines
 from regiontalk.io.typed import WithMore, to_dataclass
 
-CUTS = (1, 5, 10)
+RECALL_RANKS = (1, 5, 10)
 ROWS_AT_ONCE = 256
 LARGEST_ARRAYS = 1 << 32  # bytes: 100,000 images × 10,000 sentences in float32
 
@@ -39,7 +39,7 @@ class ScoreMatrix:
 
 def recalls(ranks: Integers) -> dict[str, float]:
     """Recall in percent at 1, 5 and 10, and the median rank (1 is best)."""
-    return {f"r{cut}": 100 * float((ranks <= cut).mean()) for cut in CUTS} | {
+    return {f"r{cut}": 100 * float((ranks <= cut).mean()) for cut in RECALL_RANKS} | {
         "median_rank": float(np.median(ranks))
     }
 
@@ -60,12 +60,15 @@ def evaluate_ranking(models: Iterable[ScoreMatrix]) -> dict[str, Any]:
 
 
 def _means(models: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    return {name: float(np.mean([figures[name] for figures in models])) for name in models[0]}
+    means = {}
+    for name in models[0]:
+        means[name] = float(np.mean([figures[name] for figures in models]))
+    return means
 
 
 def _ranks_of_sentences(model: ScoreMatrix) -> Integers:
-    """For each image the rank of its best own sentence. A tie with another's sentence counts
-    against it."""
+    """The rank of each image's best own sentence. A tie with another's sentence counts against
+    it."""
     ranks = []
     for start in range(0, len(model.scores), ROWS_AT_ONCE):
         scores = np.asarray(model.scores[start : start + ROWS_AT_ONCE])
@@ -76,7 +79,7 @@ def _ranks_of_sentences(model: ScoreMatrix) -> Integers:
 
 
 def _ranks_of_images(model: ScoreMatrix) -> Integers:
-    """For each sentence the rank of its image. A tie with another image counts against it."""
+    """The rank of each sentence's image. A tie with another image counts against it."""
     own = np.asarray(model.scores[model.owners, np.arange(len(model.owners))])
     ranks = np.zeros(len(own), dtype=np.intp)
     for start in range(0, len(model.scores), ROWS_AT_ONCE):

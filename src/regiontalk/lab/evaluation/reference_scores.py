@@ -17,8 +17,8 @@ from regiontalk.lab.data.merged_truth import TruthImage
 from regiontalk.lab.evaluation.average_precision import Pool, Rules, curves, mean_strict
 from regiontalk.lab.evaluation.language import Pair, SentenceScorer, score_once
 
-CANDIDATES = 30  # most frequent phrases that may be the best constant caption
-SAMPLE = 2000  # truths on which they are compared
+MAX_CANDIDATES = 30  # most frequent phrases that may be the best constant caption
+MAX_COMPARED_TRUTHS = 2000  # truths on which they are compared
 
 References = Sequence[str]
 
@@ -47,8 +47,8 @@ def label(name: str, values: Mapping[str, Any]) -> str:
 
 
 def leave_one_out(references: Sequence[References]) -> list[Pair]:
-    """Of each truth with several references, one against the others: the first, the second, … in
-    turn."""
+    """Compares one reference of each truth that has several with the others: the first, the second,
+    … in turn."""
     several = [more for more in references if len(more) > 1]
     turns = [(more, number % len(more)) for number, more in enumerate(several)]
     return [(more[turn], [*more[:turn], *more[turn + 1 :]]) for more, turn in turns]
@@ -60,8 +60,8 @@ def best_constant_caption(
     """The frequent phrase that does best on a sample of the truths."""
     phrases = chain.from_iterable(references)
     counts = Counter(phrase.lower() for phrase in phrases)
-    sample = references[:: max(1, len(references) // SAMPLE)]
-    candidates = sorted(counts, key=lambda phrase: (-counts[phrase], phrase))[:CANDIDATES]
+    sample = references[:: max(1, len(references) // MAX_COMPARED_TRUTHS)]
+    candidates = sorted(counts, key=lambda phrase: (-counts[phrase], phrase))[:MAX_CANDIDATES]
     return max(
         candidates,
         key=lambda phrase: _on_true_boxes([(phrase, more) for more in sample], scorer, rules)[

@@ -47,9 +47,9 @@ class Bin:
     low: float
     count: int
     score: float
-    """Their mean score…"""
+    """Their mean score."""
     right: float
-    """…and the share of right ones; on the diagram's diagonal the two are the same."""
+    """The share of right ones; on the diagram's diagonal it is the mean score."""
 
 
 def judge(found: ImageRegions, record: Record) -> Judged:

@@ -23,7 +23,7 @@ from regiontalk.results import ImageRegions, Region
 from regiontalk.show import drawing
 from regiontalk.show.page import jpeg_base64
 
-EXAMPLES = 4  # best and as many worst
+EXAMPLES_EACH = 4  # best and as many worst
 LONG_SIDE = 640  # pixels of an embedded picture
 STYLE = """
 body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;max-width:1100px;padding:0 1em;color:#222}
@@ -38,7 +38,7 @@ PhotoReader = Callable[[str], Image.Image]
 
 
 def choose_examples(
-    image_maps: Mapping[str, float], count: int = EXAMPLES
+    image_maps: Mapping[str, float], count: int = EXAMPLES_EACH
 ) -> tuple[list[str], list[str]]:
     """Paths of the best and of the worst images; none is in both."""
     ranked = sorted(image_maps, key=lambda path: (-image_maps[path], path))

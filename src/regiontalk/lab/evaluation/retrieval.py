@@ -79,23 +79,25 @@ def sample_queries(
     return QuerySet(tuple(record.image for record in picked), tuple(made))
 
 
-def evaluate_retrieval(asked: QuerySet, answers: Mapping[str, Answer]) -> dict[str, Any]:
+def evaluate_retrieval(query_set: QuerySet, answers: Mapping[str, Answer]) -> dict[str, Any]:
     """Figures over the queries that have an answer: recall and `iou@…` in percent, median rank and
     IoU; `intervals`: 95 % intervals of recall and median rank, over queries.
 
     A model that looks at whole images alone has no figures of IoU.
     """
-    answered = [(query, answers[query.query]) for query in asked.queries if query.query in answers]
+    answered = [
+        (query, answers[query.query]) for query in query_set.queries if query.query in answers
+    ]
     if not answered:
         raise DataError("no query has an answer")
-    ranks = np.array([_rank(*one, len(asked.images)) for one in answered])
+    ranks = np.array([_rank(*one, len(query_set.images)) for one in answered])
     figures: dict[str, Any] = recalls(ranks)
     intervals = bootstrap(len(ranks), lambda sample: recalls(ranks[sample]))
     overlaps = np.array(list(chain.from_iterable(_overlaps(*one) for one in answered)))
     if len(overlaps):
         figures |= {f"iou@{cut}": 100 * float((overlaps > cut).mean()) for cut in IOU_THRESHOLDS}
         figures |= {"median_iou": float(np.median(overlaps)), "captions": len(overlaps)}
-    counts = {"queries": len(answered), "images": len(asked.images)}
+    counts = {"queries": len(answered), "images": len(query_set.images)}
     return figures | counts | {"intervals": intervals}
 
 
@@ -133,10 +135,10 @@ class _Line(WithMore):
     groundings: tuple[BoxXYXY | None, ...] | None = None
 
 
-def read_answers(path: Path, asked: QuerySet, problems: Problems) -> dict[str, Answer]:
+def read_answers(path: Path, query_set: QuerySet, problems: Problems) -> dict[str, Answer]:
     """Answers (`query`, `scores` or `ranking`, `groundings`), one a line."""
-    queries = {query.query: query for query in asked.queries}
-    names = Names(dict.fromkeys(asked.images))
+    queries = {query.query: query for query in query_set.queries}
+    names = Names(dict.fromkeys(query_set.images))
     found: dict[str, Answer] = {}
     for place, data in read_objects(path, problems):
         try:
@@ -160,10 +162,10 @@ def read_answers(path: Path, asked: QuerySet, problems: Problems) -> dict[str, A
             continue
         known = ((names.find(image, place), score) for image, score in given.items())
         scores = {image: score for image, score in known if image is not None}
-        if len(scores) < len(asked.images):
+        if len(scores) < len(query_set.images):
             problems.add(
                 place,
-                f"only {len(scores)} of {len(asked.images)} images are scored; the others come "
+                f"only {len(scores)} of {len(query_set.images)} images are scored; the others come "
                 "last",
             )
         found[name] = Answer(scores, groundings)

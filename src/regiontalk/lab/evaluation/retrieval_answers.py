@@ -17,9 +17,9 @@ al. 2017, or the querybank normalisation of Bogolin et al. 2022). So a photo's s
 photos beside it.
 
 The first and the last are costly. Photos are found by a quicker measure (a guess of the likelihood,
-`inference.likelihood.best_regions`; q alone), and the best `RERANKED` of each query are measured
-exactly. A guess of the likelihood is never too high: a photo that is first among those is first of
-all, unless its guess was not among the best.
+`inference.likelihood.best_regions`; q alone), and the best `MAX_RERANKED` of each query are
+measured exactly. A guess of the likelihood is never too high: a photo that is first among those is
+first of all, unless its guess was not among the best.
 
 Where a caption is in the source photo: the region where it is likeliest; where its words fit best
 (the region's score included, as in `regiontalk align`); where `find` finds it.
@@ -44,7 +44,7 @@ from regiontalk.lab.evaluation.retrieval import Answer, Query, QuerySet
 from regiontalk.model import Model
 from regiontalk.models.settings import FindConfig
 
-RERANKED = 100  # photos of each query
+MAX_RERANKED = 100  # photos of each query
 # Chosen on 1,200 queries of dev photos (docs/model-log.md); values near them are as good.
 CAPTIONED_REGIONS = 20  # of 10, 20 and 30
 SHARPNESS = 10.0  # τ, of 7, 10 and 14
@@ -65,35 +65,34 @@ class Measured(NamedTuple):
 
 def answer_queries(
     model: Model,
-    asked: QuerySet,
+    query_set: QuerySet,
     photos: Mapping[str, RegionTable],
     by: str = "likelihood",
     grounded: bool = True,
 ) -> dict[str, Answer]:
     """Name of a query -> its answer. `photos` are the candidate regions of all images, in the
     pixels of the captions' boxes; not `grounded`: whole photos have no place for a caption."""
-    every_caption = chain.from_iterable(query.captions for query in asked.queries)
+    every_caption = chain.from_iterable(query.captions for query in query_set.queries)
     texts = list(dict.fromkeys(caption.phrase for caption in every_caption))
     phrases = {text: to_phrase(model.runtime, text) for text in texts}
     first = {
         name: _measure(model, list(phrases.values()), seen, by, exact=False)
         for name, seen in photos.items()
     }
-    columns = np.stack([first[image].scores for image in asked.images])  # (images, P)
-    usual = np.zeros(len(asked.images))
+    columns = np.stack([first[image].scores for image in query_set.images])  # (images, P)
+    usual = np.zeros(len(query_set.images))
     if by == "both":
-        usual = _usual_fits(model, [photos[image] for image in asked.images])
+        usual = _usual_fits(model, [photos[image] for image in query_set.images])
     places = {text: place for place, text in enumerate(texts)}
-    found = {
-        query.query: columns[:, [places[caption.phrase] for caption in query.captions]].mean(axis=1)
-        - usual
-        for query in asked.queries
-    }
+    scored = {}
+    for query in query_set.queries:
+        wanted = [places[caption.phrase] for caption in query.captions]
+        scored[query.query] = columns[:, wanted].mean(axis=1) - usual
     if by != "alignment":
-        found = _rerank(model, asked, photos, phrases, found, usual, by)
+        scored = _rerank(model, query_set, photos, phrases, scored, usual, by)
     answers = {}
-    for query in asked.queries:
-        scores = dict(zip(asked.images, found[query.query].tolist(), strict=True))
+    for query in query_set.queries:
+        scores = dict(zip(query_set.images, scored[query.query].tolist(), strict=True))
         answers[query.query] = Answer(
             scores, _ground(model, query, photos, phrases, by) if grounded else ()
         )
@@ -102,19 +101,21 @@ def answer_queries(
 
 def _rerank(
     model: Model,
-    asked: QuerySet,
+    query_set: QuerySet,
     photos: Mapping[str, RegionTable],
     phrases: Mapping[str, Phrase],
-    found: Mapping[str, Scores],
+    scored: Mapping[str, Scores],
     usual: Scores,
     by: str,
 ) -> dict[str, Scores]:
-    """Scores (images,) of each query, the best `RERANKED` photos measured exactly. A photo is
+    """Scores (images,) of each query, the best `MAX_RERANKED` photos measured exactly. A photo is
     measured once, for all queries that want it: their captions share beginnings."""
-    best = {name: np.argsort(-scores, kind="stable")[:RERANKED] for name, scores in found.items()}
-    again = {name: scores - UNSCORED_PENALTY for name, scores in found.items()}
-    for row, image in enumerate(asked.images):
-        wanted = [query for query in asked.queries if row in best[query.query]]
+    best = {
+        name: np.argsort(-scores, kind="stable")[:MAX_RERANKED] for name, scores in scored.items()
+    }
+    again = {name: scores - UNSCORED_PENALTY for name, scores in scored.items()}
+    for row, image in enumerate(query_set.images):
+        wanted = [query for query in query_set.queries if row in best[query.query]]
         every_caption = chain.from_iterable(query.captions for query in wanted)
         texts = list(dict.fromkeys(caption.phrase for caption in every_caption))
         if texts:
@@ -132,10 +133,12 @@ def _usual_fits(model: Model, photos: Sequence[RegionTable]) -> Scores:
     captions = chain.from_iterable(
         decode_captions(model.runtime, seen.first(1 + CAPTIONED_REGIONS).state) for seen in photos
     )
-    said = {model.runtime.words.decode(caption.tokens) for caption in captions}
-    phrases = [to_phrase(model.runtime, text) for text in sorted(said)]
-    fits = np.array([[finder.fits(phrase, seen)[0] for phrase in phrases] for seen in photos])
-    usual: Scores = np.logaddexp.reduce(SHARPNESS * fits, axis=1)
+    texts = {model.runtime.words.decode(caption.tokens) for caption in captions}
+    phrases = [to_phrase(model.runtime, text) for text in sorted(texts)]
+    rows = []
+    for regions in photos:
+        rows.append([finder.fits(phrase, regions)[0] for phrase in phrases])
+    usual: Scores = np.logaddexp.reduce(SHARPNESS * np.array(rows), axis=1)
     return usual
 
 
@@ -155,8 +158,8 @@ def _ground(
 def _measure(
     model: Model, phrases: Sequence[Phrase], seen: RegionTable, by: str, exact: bool = True
 ) -> Measured:
-    """Not `exact`: the quicker measure. For `both`, the term that is the same for all captions is
-    left out."""
+    """How well captions fit photos; not `exact`: by the quicker measure. For `both`, the term that
+    is the same for all captions is left out."""
     if by == "likelihood":
         tokens = [phrase.tokens for phrase in phrases]
         return Measured(*likelihood.best_regions(model.runtime, seen.state, tokens, exact))

@@ -16,7 +16,7 @@ from regiontalk.lab.evaluation.meteor import Meteor
 MAX_PAIRS_IN_ONE_PROCESS = (
     100_000  # comparisons of two sentences that are not worth starting processes for
 )
-SHARES = 4  # parts a worker gets of one call, so that none waits long for another
+PARTS_PER_WORKER = 4  # parts a worker gets of one call, so that none waits long for another
 
 _of_this_worker: list[Meteor] = []  # one, once a worker process has started
 
@@ -53,7 +53,7 @@ class MeteorWorkers:
             self._pool = ProcessPoolExecutor(
                 self.workers, get_context("spawn"), initializer=_start_worker
             )
-        size = -(-len(asked) // (self.workers * SHARES))
+        size = -(-len(asked) // (self.workers * PARTS_PER_WORKER))
         parts = [asked[start : start + size] for start in range(0, len(asked), size)]
         return list(chain.from_iterable(self._pool.map(_score, parts)))
 

@@ -47,7 +47,8 @@ def evaluate_search(
 
 
 def _ranks(searcher: Searcher, sentence: str, owner: int) -> tuple[float, float]:
-    """Of a sentence's own photo: as it is found, and by vectors alone. A tie counts against it."""
+    """Ranks of a sentence's own photo: as it is found, and by vectors alone. A tie counts against
+    it."""
     (phrase,) = read_aligned(searcher.runtime, [sentence])
     if not phrase.read.says_something:  # the model knows none of its words
         return math.inf, math.inf

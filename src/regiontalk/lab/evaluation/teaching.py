@@ -167,8 +167,8 @@ def _slope(z: Words, others: Floats, space: Space) -> float:
 
 
 def _with_bias(z: Words, others: Floats, space: Space, weights: Weights) -> Weights:
-    """With the bias, and the weight of ln n, with which `FALSE_SHARE` of other regions are called
-    by one of `TAUGHT` words."""
+    """The weights with the bias, and the weight of ln n, with which `FALSE_SHARE` of other regions
+    are called by one of `TAUGHT` words."""
     biases = []
     for count in COUNTS:
         lines = []

@@ -21,7 +21,7 @@ from regiontalk.lab.data.records import Record
 from regiontalk.lab.evaluation.alignment import AlignedPhotos
 
 WORDS_SHOWN = 20  # words at either end of the table
-LABELLED = 60  # words named in the picture
+MAX_LABELS = 60  # words named in the picture
 WIDTH = 720
 HEIGHT = 420
 MARGIN = 46
@@ -95,7 +95,9 @@ def draw_word_lengths(words: Mapping[str, Sequence[float]]) -> str:
         - MARGIN
         - (HEIGHT - 2 * MARGIN) * (lengths - lengths.min()) / max(np.ptp(lengths), 1e-9)
     )
-    named = {int(number) for number in np.linspace(0, len(points) - 1, min(len(points), LABELLED))}
+    named = {
+        int(number) for number in np.linspace(0, len(points) - 1, min(len(points), MAX_LABELS))
+    }
     marks = []
     for number, (word, _, _) in enumerate(points):
         marks.append(

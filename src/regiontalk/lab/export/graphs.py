@@ -107,8 +107,8 @@ def to_onnx(
 
 
 def _without_traces(graph: onnx.ModelProto) -> onnx.ModelProto:
-    """Without the exporter's notes on where each node came from: source lines and folders of this
-    machine."""
+    """The graph without the exporter's notes on where each node came from: source lines and folders
+    of this machine."""
     inner = graph.graph
     for part in (graph, inner, *inner.node, *inner.initializer, *inner.input, *inner.output):
         part.ClearField("metadata_props")
@@ -119,7 +119,7 @@ def _without_traces(graph: onnx.ModelProto) -> onnx.ModelProto:
 
 @contextmanager
 def _quiet(name: str) -> Iterator[None]:
-    """Without the warnings and log lines of the exporter."""
+    """Silences the warnings and log lines of the exporter."""
     log = logging.getLogger(name)
     level = log.level
     log.setLevel(logging.ERROR)

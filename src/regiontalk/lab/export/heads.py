@@ -11,9 +11,9 @@ import onnx
 import torch
 from torch import nn
 
-from regiontalk.boxes import PLACE
+from regiontalk.boxes import PLACE_NUMBERS
 from regiontalk.lab.export.graphs import serialize, to_onnx
-from regiontalk.lab.nets.multimodal_rnn import NESTED
+from regiontalk.lab.nets.multimodal_rnn import NESTED_VIEWS
 from regiontalk.lab.nets.sentence_encoders import WINDOW_WORDS
 from regiontalk.models.folder import GRAPHS, Head
 from regiontalk.models.torch_loading import open_heads
@@ -55,9 +55,9 @@ def trace_sentence_net(net: nn.Module, code: int) -> dict[str, onnx.ModelProto]:
     begin = SentenceBegin(net).eval()
     step = SentenceStep(net).eval()
     scene = (
-        torch.rand(ROWS, NESTED, code),
+        torch.rand(ROWS, NESTED_VIEWS, code),
         torch.rand(ROWS, REGIONS, code),
-        torch.rand(ROWS, REGIONS, PLACE),
+        torch.rand(ROWS, REGIONS, PLACE_NUMBERS),
     )
     with torch.inference_mode():
         state = begin(*scene)

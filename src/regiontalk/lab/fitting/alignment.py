@@ -28,7 +28,7 @@ from regiontalk.models.settings import AlignmentPredictionConfig
 class Weight(NamedTuple):
     name: str
     tried: tuple[float, ...]
-    """In stds of the fits."""
+    """The values to try, in stds of the fits."""
     is_beta: bool
 
 
@@ -62,7 +62,7 @@ def fit(
         return np.array([sum(_right(one, settings, by_chain) for one in photo) for photo in photos])
 
     def best(numbers: Sequence[int]) -> AlignmentPredictionConfig:
-        """For some of the photos; of equal weights the smallest."""
+        """The best settings for some of the photos; of equal weights the smallest."""
         unweighted = dict.fromkeys((weight.name for weight in WEIGHTS), 0.0)
         own = replace(settings, **unweighted)  # type: ignore[arg-type]
         for weight in WEIGHTS:

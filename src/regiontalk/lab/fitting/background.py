@@ -1,6 +1,6 @@
 """Makes what taught words are compared with (`models.background`): the axes of a space of regions,
-and the places of everyday regions in it; and named regions, on which `regiontalk teach --train` checks
-that a model forgets nothing.
+and the places of everyday regions in it; and named regions, on which `regiontalk teach --train`
+checks that a model forgets nothing.
 
 Shapes: D the size of a code or vector, k axes, M codes, N regions that are kept, E the language
 model's region input.
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from regiontalk.errors import DataError
-from regiontalk.inference.alignment import HEAD, region_vectors
+from regiontalk.inference.alignment import ALIGNMENT_HEAD, region_vectors
 from regiontalk.lab.data.dataset_model import DatasetModel
 from regiontalk.lab.data.records import Record
 from regiontalk.lab.evaluation.matching import boxes_of
@@ -30,7 +30,7 @@ from regiontalk.models.background import (
 )
 from regiontalk.models.runtime import Floats
 
-AXES = 384
+MAX_AXES = 384
 SHRINKAGE = 0.5
 """Added to the variances along the axes, as a share of their mean: axes along which hardly anything
 varies count less."""
@@ -51,24 +51,28 @@ class SeenRegions:
     """Regions of the photo whose names are known."""
 
 
-def look_at_regions(asked: DatasetModel, record: Record) -> SeenRegions:
-    codes = asked.model.codes(asked.look(record)).codes
-    return replace(of_codes(asked.model, codes), named=_look_at_named(asked, record))
+def look_at_regions(dataset_model: DatasetModel, record: Record) -> SeenRegions:
+    codes = dataset_model.model.codes(dataset_model.look(record)).codes
+    return replace(
+        of_codes(dataset_model.model, codes), named=_look_at_named(dataset_model, record)
+    )
 
 
-def _look_at_named(asked: DatasetModel, record: Record) -> NamedRegions | None:
-    """By their phrases, or the everyday words of their names."""
+def _look_at_named(dataset_model: DatasetModel, record: Record) -> NamedRegions | None:
+    """The photo's marked regions, by their phrases or the everyday words of their names."""
     regions = [region for region in record.regions if region.phrase][:MAX_BOXES]
     if not regions:
         return None
-    looked_at = asked.coded_boxes(record, boxes_of(regions))
+    looked_at = dataset_model.coded_boxes(record, boxes_of(regions))
     names = tuple((region.coarse or region.phrase).lower() for region in regions)
     return NamedRegions(looked_at.state[2][1:], names)
 
 
 def of_codes(model: Model, codes: Floats) -> SeenRegions:
     """Regions by their codes (R, D)."""
-    vectors = region_vectors(model.runtime, codes) if HEAD in model.runtime.heads else None
+    vectors = (
+        region_vectors(model.runtime, codes) if ALIGNMENT_HEAD in model.runtime.heads else None
+    )
     return SeenRegions(codes, vectors)
 
 
@@ -105,7 +109,7 @@ def _fit_space(codes: Floats, kept: np.ndarray[Any, Any]) -> Space:
     mean = codes.mean(axis=0)
     centred = (codes - mean).astype(np.float64)
     variances, directions = np.linalg.eigh(centred.T @ centred / len(codes))
-    best = np.argsort(-variances)[:AXES]
+    best = np.argsort(-variances)[:MAX_AXES]
     evened = variances[best] + SHRINKAGE * variances.mean()
     axes = (directions[:, best] / np.sqrt(evened)).astype(np.float32)
     places = to_length_1((codes[kept] - mean) @ axes)

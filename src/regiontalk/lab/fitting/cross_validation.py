@@ -14,7 +14,7 @@ Fitted = TypeVar("Fitted")
 
 
 def cross_validated(photos: Sequence[Photo], fit: Callable[[list[Photo]], Fitted]) -> list[Fitted]:
-    """For every photo what was fitted without it and others (every `FOLDS`th)."""
+    """What was fitted for every photo without it and others (every `FOLDS`th)."""
     folds = min(FOLDS, len(photos))
     if folds < 2:
         raise DataError(f"{len(photos)} photo: cross-validation needs at least 2")

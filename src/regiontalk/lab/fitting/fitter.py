@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from regiontalk.inference.alignment import HEAD, AlignmentHead
+from regiontalk.inference.alignment import ALIGNMENT_HEAD, AlignmentHead
 from regiontalk.inference.calibration import calibrated
 from regiontalk.inference.codes import BEST_REGIONS
 from regiontalk.lab.data.dataset_model import DatasetModel
@@ -65,7 +65,7 @@ class Fitter:
     """All of them for the parts `ON_ALL_DATA`, the first for the others."""
     parts: Sequence[str]
     scorer: SentenceScorer
-    """For settings and ranking."""
+    """Judges captions, for settings and ranking."""
     track: Track
     detector: str = ""
     """`detector_fingerprint` of the model; for names."""
@@ -173,8 +173,8 @@ class Fitter:
         dataset = self.datasets[0]
         absent = phrases_of_others([dataset[number] for number in self._numbers(dataset)])
 
-        def look(asked: DatasetModel, record: Record) -> tuple[list[Sought], list[Sought]]:
-            seen = asked.candidates(record)
+        def look(dataset_model: DatasetModel, record: Record) -> tuple[list[Sought], list[Sought]]:
+            seen = dataset_model.candidates(record)
             others = absent[record.image]
             stored = seek(
                 self.model, record, seen.first(1 + BEST_REGIONS), others, by_likelihood=False
@@ -184,7 +184,7 @@ class Fitter:
         photos = self._each(dataset, look, "Looking for phrases")
         sought, stored = (list(chain.from_iterable(part)) for part in zip(*photos, strict=True))
         config = find.fit(sought)
-        indexed = find.fit(stored) if HEAD in self.model.runtime.heads else None
+        indexed = find.fit(stored) if ALIGNMENT_HEAD in self.model.runtime.heads else None
         self.settings = replace(self.settings, find=config, find_indexed=indexed)
         report = {"likely": config.likely} | evaluate_find(sought, config)
         if indexed is not None:
@@ -192,8 +192,8 @@ class Fitter:
         return report
 
     def _fit_alignment(self) -> Report:
-        def align(asked: DatasetModel, record: Record) -> list[AlignedSentence]:
-            return AlignedPhotos.of_model(asked).sentences(record)
+        def align(dataset_model: DatasetModel, record: Record) -> list[AlignedSentence]:
+            return AlignedPhotos.of_model(dataset_model).sentences(record)
 
         photos = self._each(self.datasets[0], align, "Aligning phrases")
         report = alignment.fit(photos, AlignmentHead(self.model.runtime).settings)
@@ -201,11 +201,11 @@ class Fitter:
         return report
 
     def _fit_search(self) -> Report:
-        """On what is stored of photos if the model has these settings."""
+        """Fits search on what an index stores of photos if the model has these settings."""
 
-        def look(asked: DatasetModel, record: Record) -> tuple[Record, Entry]:
-            file = PhotoFile(f"{asked.dataset.folder}/{record.image}", 0, 0)
-            return record, to_entry(self.model, asked.look(record), file, b"")
+        def look(dataset_model: DatasetModel, record: Record) -> tuple[Record, Entry]:
+            file = PhotoFile(f"{dataset_model.dataset.folder}/{record.image}", 0, 0)
+            return record, to_entry(self.model, dataset_model.look(record), file, b"")
 
         photos = [
             self._each(one, look, f"Looking at {one.folder} for search") for one in self.datasets
@@ -246,7 +246,7 @@ class Fitter:
         judges = "confidence" in self.parts
         return self._each(
             dataset,
-            lambda asked, record: look_at(asked, record, tried, judges),
+            lambda dataset_model, record: look_at(dataset_model, record, tried, judges),
             f"Looking at {dataset.folder}",
         )
 
@@ -254,11 +254,13 @@ class Fitter:
         self, dataset: Dataset, answer: Callable[[DatasetModel, Record], Answer], doing: str
     ) -> list[Answer]:
         """The answers for the photos of a data set."""
-        asked = DatasetModel(self.model, dataset)
+        dataset_model = DatasetModel(self.model, dataset)
         numbers = self._numbers(dataset)
         return list(
             self.track(
-                asked.each(partial(answer, asked), numbers, self.workers), doing, len(numbers)
+                dataset_model.each(partial(answer, dataset_model), numbers, self.workers),
+                doing,
+                len(numbers),
             )
         )
 

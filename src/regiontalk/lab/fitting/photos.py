@@ -31,9 +31,10 @@ class SeenPhoto:
     recognized: RegionTable
     """All regions, without codes and states, which nothing here needs."""
     captions: Mapping[int, Caption]
-    """By row of the regions: of all that survive NMS under one of the settings that are tried."""
+    """Row of the regions -> caption, for all that survive NMS under one of the settings that are
+    tried."""
     judged: JudgedCaptions | None
-    """Of those of them that lie on true regions, where they were asked for."""
+    """The captions of those of them that lie on true regions, judged, where that was asked for."""
 
     def surviving(self, settings: PredictionConfig) -> RegionTable:
         """The captioned regions that survive NMS under `settings`."""
@@ -47,7 +48,7 @@ class SeenPhoto:
         )
 
     def judged_captions(self, settings: PredictionConfig, words: Vocabulary) -> JudgedCaptions:
-        """Of the regions that the model would report with `settings`."""
+        """The judged captions of the regions that the model would report with `settings`."""
         assert self.judged is not None
         rows = survivors(scored(self.recognized, settings), settings)
         kept, _ = rank(self.surviving(settings), settings, words)
@@ -76,15 +77,15 @@ def to_image(
 
 
 def look_at(
-    asked: DatasetModel,
+    dataset_model: DatasetModel,
     record: Record,
     tried: Sequence[PredictionConfig],
     judge_words: bool = False,
 ) -> SeenPhoto:
     """One photo, with captions for whatever one of the settings `tried` keeps; `judge_words`: and
     whether they are right."""
-    model = asked.model
-    with asked.open(record) as photo:
+    model = dataset_model.model
+    with dataset_model.open(record) as photo:
         look = model.look(photo, proposals=max(settings.proposals for settings in tried))
     recognized = look.recognized
     rows = _surviving_rows(recognized, tried)

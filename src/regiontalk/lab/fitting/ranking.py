@@ -36,11 +36,11 @@ from regiontalk.lab.fitting.regression import rounded
 from regiontalk.language.vocabulary import Vocabulary
 from regiontalk.models.settings import RANKING_FEATURES, PredictionConfig, Ranking
 
-HIDDEN = 16
+HIDDEN_UNITS = 16
 STEPS = 200
-RATE = 0.02  # of the first step; falls to 0 as a cosine
-DECAY = 7e-4  # times the weights, added to the gradient
-MEMORY = (0.9, 0.999)  # Adam's
+FIRST_RATE = 0.02  # of the first step; falls to 0 as a cosine
+WEIGHT_DECAY = 7e-4  # times the weights, added to the gradient
+ADAM_BETAS = (0.9, 0.999)  # Adam's
 
 RULES = Rules()
 
@@ -141,9 +141,9 @@ def fit_layers(values: Floats, wanted: Floats) -> list[Floats]:
     inputs = (values - mean) / std
     draw = np.random.default_rng(0).normal
     width = values.shape[1]
-    weights = draw(0, width**-0.5, (width, HIDDEN))
-    outputs = draw(0, 0.1 * HIDDEN**-0.5, HIDDEN)
-    layers = [weights, np.zeros(HIDDEN), outputs, np.array(np.log(share / (1 - share)))]
+    weights = draw(0, width**-0.5, (width, HIDDEN_UNITS))
+    outputs = draw(0, 0.1 * HIDDEN_UNITS**-0.5, HIDDEN_UNITS)
+    layers = [weights, np.zeros(HIDDEN_UNITS), outputs, np.array(np.log(share / (1 - share)))]
     weights, biases, outputs, output_bias = _descend(layers, inputs, wanted)
     weights = weights / std[:, None]
     return [weights, biases - mean @ weights, outputs, output_bias]
@@ -154,27 +154,27 @@ def _descend(layers: list[Floats], inputs: Floats, wanted: Floats) -> list[Float
     means = [np.zeros_like(layer) for layer in layers]
     squares = [np.zeros_like(layer) for layer in layers]
     for step in range(1, STEPS + 1):
-        rate = RATE * (1 + np.cos(np.pi * step / STEPS)) / 2
+        rate = FIRST_RATE * (1 + np.cos(np.pi * step / STEPS)) / 2
         for place, gradient in enumerate(_gradients(layers, inputs, wanted)):
-            means[place] = MEMORY[0] * means[place] + (1 - MEMORY[0]) * gradient
-            squares[place] = MEMORY[1] * squares[place] + (1 - MEMORY[1]) * gradient**2
-            mean = means[place] / (1 - MEMORY[0] ** step)
-            square = squares[place] / (1 - MEMORY[1] ** step)
+            means[place] = ADAM_BETAS[0] * means[place] + (1 - ADAM_BETAS[0]) * gradient
+            squares[place] = ADAM_BETAS[1] * squares[place] + (1 - ADAM_BETAS[1]) * gradient**2
+            mean = means[place] / (1 - ADAM_BETAS[0] ** step)
+            square = squares[place] / (1 - ADAM_BETAS[1] ** step)
             layers[place] = layers[place] - rate * mean / (np.sqrt(square) + 1e-8)
     return layers
 
 
 def _gradients(layers: Sequence[Floats], inputs: Floats, wanted: Floats) -> list[Floats]:
-    """Of the mean cross-entropy and the decay, by W (F, H), b (H,), v (H,) and c."""
+    """Gradients of the mean cross-entropy and the decay, by W (F, H), b (H,), v (H,) and c."""
     weights, biases, outputs, output_bias = layers
     hidden = np.maximum(inputs @ weights + biases, 0)  # (N, H)
     found = sigmoid(hidden @ outputs + output_bias)  # (N,)
     by_logit = (found - wanted) / len(wanted)
     by_hidden = by_logit[:, None] * outputs * (hidden > 0)
     return [
-        inputs.T @ by_hidden + DECAY * weights,
+        inputs.T @ by_hidden + WEIGHT_DECAY * weights,
         by_hidden.sum(axis=0),
-        by_logit @ hidden + DECAY * outputs,
+        by_logit @ hidden + WEIGHT_DECAY * outputs,
         by_logit.sum(),
     ]
 

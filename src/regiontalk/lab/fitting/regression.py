@@ -12,10 +12,10 @@ from regiontalk.inference.calibration import Verdicts, sigmoid
 
 Floats = NDArray[np.float64]
 
-ROUNDS = 100
+MAX_ROUNDS = 100
 LAST_STEP = 1e-9
 LONGEST_STEP = 2.0  # Newton's method may diverge where nearly all are right or wrong
-DIGITS = 6  # of a stored number
+STORED_DIGITS = 6  # of a stored number
 CHOICE_ROUNDS = 50
 LAST_CHOICE_STEP = 1e-6
 MOST_HALVINGS = 40  # of a step of Newton's method
@@ -23,11 +23,11 @@ IMPOSSIBLE = -1e9  # of a row that is padding
 
 
 def logistic_regression(columns: Floats, wanted: Floats, counts: Floats | None = None) -> Floats:
-    """By Newton's method: columns (K, N) and targets (N,) -> weights (K,). `counts` (N,): how much
-    each target counts; default: all the same."""
+    """Logistic regression by Newton's method: columns (K, N) and targets (N,) -> weights (K,).
+    `counts` (N,): how much each target counts; default: all the same."""
     weights = np.zeros(len(columns))
     counts = np.ones(len(wanted)) if counts is None else counts
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         found = sigmoid(weights @ columns)
         curved = columns * (counts * found * (1 - found))
         curvature = curved @ columns.T + 1e-9 * np.eye(len(columns))
@@ -48,14 +48,14 @@ def smoothed(right: Verdicts) -> Floats:
 
 
 def rounded(numbers: Floats) -> tuple[float, ...]:
-    return tuple(float(f"{number:.{DIGITS}g}") for number in numbers.tolist())
+    return tuple(float(f"{number:.{STORED_DIGITS}g}") for number in numbers.tolist())
 
 
 def padded(
     pairs: Sequence[tuple[Floats, NDArray[np.bool_]]],
 ) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Of N choices with features (R, K) and which of them are right (R,): features (N, R, K), which
-    rows are used (N, R), and which of those are right (N, R)."""
+    """Pads N choices with features (R, K) and which of them are right (R,) to one length: features
+    (N, R, K), which rows are used (N, R), and which of those are right (N, R)."""
     most = max(len(right) for _, right in pairs)
     columns = pairs[0][0].shape[1]
     features = np.zeros((len(pairs), most, columns))

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk.errors import DataError
-from regiontalk.inference.alignment import HEAD
+from regiontalk.inference.alignment import ALIGNMENT_HEAD
 from regiontalk.inference.calibration import Verdicts, sigmoid
 from regiontalk.inference.phrases import Phrase, read_aligned
 from regiontalk.lab.data.records import Record, evenly_spaced
@@ -50,7 +50,7 @@ MAX_WORDS = 60  # single ones that people wrote, of each half
 MAX_PHRASES = 40
 MAX_SENTENCES = 80
 MIN_PRECISION = 0.75  # of the photos above the line, for single words
-LINES = np.round(np.arange(0.05, 0.5, 0.005), 3)  # probabilities that are tried
+TRIED_LINES = np.round(np.arange(0.05, 0.5, 0.005), 3)  # probabilities that are tried
 HIGHEST_LINE = 0.5
 SMALLEST_SLOPE = 1e-3
 
@@ -71,7 +71,7 @@ class Asked(NamedTuple):
     rarity: float
     is_sentence: bool = False
     is_name: bool = False
-    """Of a class of objects, asked of photos whose objects are marked."""
+    """Whether it is the name of a class of objects, asked of photos whose objects are marked."""
 
     def logits(self, config: SearchConfig) -> Floats:
         """(P,)"""
@@ -79,7 +79,7 @@ class Asked(NamedTuple):
         return config.logits(fits, captions, likelihoods, self.words, self.rarity)
 
     def rank(self, config: SearchConfig) -> float:
-        """Of the best right photo; infinite where none is among the best."""
+        """The rank of the best right photo; infinite where none is among the best."""
         scores = self.logits(config)
         if not self.right.any():
             return math.inf
@@ -114,7 +114,8 @@ def fit_asked(every: Sequence[Asked]) -> SearchConfig:
 
 
 def _weights_of_one_word(single: Sequence[Asked]) -> tuple[float, ...]:
-    """Of fit, captions, likelihood and rarity, and the bias; none of the first four is negative."""
+    """Weights of fit, captions, likelihood and rarity, and the bias; none of the first four is
+    negative."""
     columns = np.concatenate([_columns(one) for one in single], axis=1)
     wanted = smoothed(np.concatenate([one.right for one in single]))
     used = list(range(len(columns)))
@@ -156,7 +157,9 @@ def _with_long_phrases(config: SearchConfig, sentences: Sequence[Asked]) -> Sear
 def _with_line(config: SearchConfig, single: Sequence[Asked]) -> SearchConfig:
     likely = np.concatenate([sigmoid(one.logits(config)) for one in single])
     right = np.concatenate([one.right for one in single])
-    good = [line for line in LINES if precision(*counts(likely >= line, right)) >= MIN_PRECISION]
+    good = [
+        line for line in TRIED_LINES if precision(*counts(likely >= line, right)) >= MIN_PRECISION
+    ]
     line = float(good[0]) if good else HIGHEST_LINE
     return SearchConfig(
         config.fit,
@@ -249,7 +252,7 @@ def _some(every: Sequence[Item], count: int) -> list[Item]:
 
 def _queries(model: Model, records: Sequence[Record]) -> tuple[list[str], list[str]]:
     """Single words and phrases that people wrote."""
-    known = model.runtime.head(HEAD).words.words
+    known = model.runtime.head(ALIGNMENT_HEAD).words.words
     described = list(chain.from_iterable(record.regions for record in records))
     every = [region.phrase for region in described if region.type != "object"]
     texts = [*every, *chain.from_iterable(record.sentences for record in records)]
@@ -292,7 +295,7 @@ class _Asking(NamedTuple):
     truth: Sequence[PhotoTruth]
 
     def ask(self, text: str) -> Asked | None:
-        """Of the photos that can be judged."""
+        """Asks about the photos that can be judged."""
         found = self._search(text)
         if found is None:
             return None
@@ -302,7 +305,7 @@ class _Asking(NamedTuple):
         return found.asked(judged, right)
 
     def ask_name(self, name: str) -> Asked | None:
-        """Of the photos whose objects are marked."""
+        """Asks about the photos whose objects are marked."""
         found = self._search(name)
         if found is None:
             return None
@@ -311,7 +314,7 @@ class _Asking(NamedTuple):
         return found.asked(judged, right)._replace(is_name=True)
 
     def ask_sentence(self, text: str, owner: int) -> Asked | None:
-        """Of all photos; the number of its own is known."""
+        """Asks about all photos; the number of the sentence's own is known."""
         found = self._search(text)
         if found is None:
             return None

@@ -12,16 +12,16 @@ from regiontalk.lab.fitting.photos import SeenPhoto
 from regiontalk.language.vocabulary import Vocabulary
 from regiontalk.models.settings import PredictionConfig
 
-SCORES = ("final", "product")
+TRIED_SCORES = ("final", "product")
 FINAL_NMS = (0.3, 0.4, 0.5, 0.6)
-PROPOSALS = (100, 200, 300)
+TRIED_PROPOSALS = (100, 200, 300)
 CAPTION_WEIGHTS = (0.0, 0.5, 1.0)
-NEGLIGIBLE = 0.001  # of dense mAP: what fewer proposals, and so less time, may cost
+MAX_MAP_LOSS = 0.001  # of dense mAP: what fewer proposals, and so less time, may cost
 
 
 def settings_to_try(base: PredictionConfig) -> Iterator[PredictionConfig]:
     for score, nms, proposals, weight in itertools.product(
-        SCORES, FINAL_NMS, PROPOSALS, CAPTION_WEIGHTS
+        TRIED_SCORES, FINAL_NMS, TRIED_PROPOSALS, CAPTION_WEIGHTS
     ):
         yield replace(base, score=score, final_nms=nms, proposals=proposals, caption_weight=weight)
 
@@ -45,5 +45,5 @@ def choose(results: Sequence[tuple[PredictionConfig, DenseResult]]) -> Predictio
     """The best of the settings with the fewest proposals that are as good as the best; `results`
     come best first."""
     best = results[0][1].map
-    good = [settings for settings, result in results if result.map >= best - NEGLIGIBLE]
+    good = [settings for settings, result in results if result.map >= best - MAX_MAP_LOSS]
     return min(good, key=lambda settings: settings.proposals)

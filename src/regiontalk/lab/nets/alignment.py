@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regiontalk.inference.maxsim import LENGTHENED, similarities, word_scores
+from regiontalk.inference.maxsim import LENGTHENED_CHAIN, similarities, word_scores
 from regiontalk.lab.nets.sentence_encoders import Brnn, Gru, Transformer
 
 FIRST_SCALE = 15.0  # inverse temperature of cosines at the first step of a contrastive loss
@@ -31,18 +31,18 @@ class AlignmentConfig:
     """The sentence encoder. `brnn`: eqs. 2–6. Differs from the paper: `gru`, `transformer`.
     `edges`: those of a dependency tree (the paper's baseline)."""
     score: Literal["sum", "cosine", "fragments"] = "sum"
-    """Of a photo and a sentence. `sum`: eq. 8. `fragments`: eq. 7. Differs from the paper:
-    `cosine`, the mean over the words of the best cosine."""
+    """The score of a photo and a sentence. `sum`: eq. 8. `fragments`: eq. 7. Differs from the
+    paper: `cosine`, the mean over the words of the best cosine."""
     size: int = 1024
     """h; the paper has 1000 to 1600."""
     hidden: int = 512
-    """Of the recurrence; the paper has 300 to 600."""
+    """Size of the recurrent state; the paper has 300 to 600."""
     embedding: int = 300
     """e; with a file of word vectors, theirs."""
     train_embedding: bool = False
     """Whether word embeddings are trained."""
     dropout: float = 0.5
-    """On codes, words and the encoder's output, never within the recurrence."""
+    """Dropout on codes, words and the encoder's output, never within the recurrence."""
     weigh_words: bool = False
     """Differs from the paper, for cosines: the mean over the words is weighted, and the weights are
     learned. With inner products, informative words have longer vectors; cosines ignore lengths, so
@@ -200,7 +200,7 @@ def fragment_scores(vectors: Tensor, words: Tensor, used: Tensor, lengths: Tenso
     numbers of words of the sentences. As in the baseline's own paper it is divided by both lengths.
     """
     sums = F.relu(similarities(vectors, words, used)).float().sum(dim=1)  # (K, W)
-    return sum_sentences(sums, lengths) / (used.sum(dim=1)[:, None] * (lengths + LENGTHENED))
+    return sum_sentences(sums, lengths) / (used.sum(dim=1)[:, None] * (lengths + LENGTHENED_CHAIN))
 
 
 def instance_loss(vectors: Tensor, words: Tensor, used: Tensor, owners: Tensor) -> Tensor:

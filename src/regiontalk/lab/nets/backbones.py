@@ -95,7 +95,7 @@ STAGES = (
 )
 LITE_SCALES = {0: (1.0, 1.0), 1: (1.0, 1.1), 2: (1.1, 1.2)}
 STEM_CHANNELS = 32
-TAPS = (2, 4, 6)  # the stages that end stride 8, 16 and 32
+TAPPED_STAGES = (2, 4, 6)  # the stages that end stride 8, 16 and 32
 
 
 class InvertedResidual(nn.Module):
@@ -151,7 +151,7 @@ class EfficientNetLite(nn.Module):
             ]
             self.stages.append(nn.Sequential(*blocks))
             width = out
-            if number in TAPS:
+            if number in TAPPED_STAGES:
                 tapped.append(out)
         deep = tapped[1] + tapped[2]
         self.deep_channels = deep_channels or deep
@@ -173,7 +173,7 @@ class EfficientNetLite(nn.Module):
         taps = []
         for number, stage in enumerate(self.stages):
             x = stage(x)
-            if number in TAPS:
+            if number in TAPPED_STAGES:
                 taps.append(x)
         eighth, sixteenth, thirtysecond = taps
         deep = self.deep(torch.cat([sixteenth, _twice_as_large(thirtysecond)], dim=1))

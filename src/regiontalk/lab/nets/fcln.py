@@ -43,8 +43,8 @@ class FCLNConfig:
     backbone's last blocks in training (earlier blocks less often), against overfitting.
     EfficientNet-lite and ViT only."""
     deep_channels: int = 0
-    """Not 0: channels of an EfficientNet-lite's deep map, so that a student's map has the size of
-    its teacher's."""
+    """Channels of an EfficientNet-lite's deep map if it is not 0, so that a student's map has the
+    size of its teacher's."""
     input_size: int = 720
     """The photo's long side in pixels."""
     initialization: Literal["gaussian", "released", "he"] = "gaussian"
@@ -55,7 +55,7 @@ class FCLNConfig:
     the true ones) and at inference (`predict --regions`). With fixed proposals in both this is the
     paper's "FCLN on EB"."""
     crops: int = 0
-    """Not 0: each region is cut out of the photo, resized to this many pixels a side and sent
+    """Pixels of a side if it is not 0: each region is cut out of the photo, resized to it and sent
     through the backbone alone: the paper's Region RNN, and its Full-image RNN. Needs `localize =
     false`."""
     localization: LocalizationConfig = field(default_factory=LocalizationConfig)

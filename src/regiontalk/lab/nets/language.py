@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regiontalk.lab.nets.localization import GEOMETRY
+from regiontalk.boxes import PLACE_NUMBERS
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class LanguageConfig:
     """Differs from the paper: the whole photo's code and the box's geometry are added to the
     region's code."""
     dropout: float = 0.0
-    """On words and on the LSTM's output."""
+    """Dropout on words and on the LSTM's output."""
 
 
 class LanguageModel(nn.Module):
@@ -42,7 +42,7 @@ class LanguageModel(nn.Module):
         self.dropout = config.dropout
         self.hidden = config.hidden
         self.visual = nn.Linear(
-            code * 2 + GEOMETRY if self.surroundings else code, config.embedding
+            code * 2 + PLACE_NUMBERS if self.surroundings else code, config.embedding
         )
         self.embedding = nn.Embedding(tokens + starts, config.embedding)
         beside = config.embedding if self.feed == "always" else 0

@@ -19,7 +19,7 @@ from regiontalk import boxes
 from regiontalk.lab.data.anchors import PAPER_ANCHORS
 from regiontalk.lab.nets.layers import STRIDE
 
-ROUNDS = 8  # of suppression between two checks for convergence
+ROUNDS_PER_CHECK = 8  # of suppression between two checks for convergence
 LARGEST_LOG_SCALE = 4.0  # exp() of more than this times any anchor is far outside every photo
 
 
@@ -258,9 +258,6 @@ class LocalizationLayer(nn.Module):
         return LearnedProposals(decode_boxes(anchors, transforms), logit, transforms, anchors)
 
 
-GEOMETRY = 5  # numbers that describe the place of a box
-
-
 def box_geometry(boxes_xyxy: Tensor, sizes: Tensor) -> Tensor:
     """Where boxes (N, B, 4) lie in their photos: corners and area as shares of the photo, (N, B,
     5)."""
@@ -332,7 +329,7 @@ class Suppression:
         """Some rounds (N, K) -> (N, K), whether the first kept boxes have converged, and which they
         are."""
         before = keep
-        for _ in range(ROUNDS):
+        for _ in range(ROUNDS_PER_CHECK):
             before = keep
             keep = torch.bmm(keep[:, None, :], overlaps)[:, 0].eq_(0)
         return keep, *first_kept(keep, before, self.limit)

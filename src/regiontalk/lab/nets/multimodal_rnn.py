@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regiontalk.boxes import PLACE
+from regiontalk.boxes import PLACE_NUMBERS
 
-NESTED = 3  # a region, its surroundings and its whole photo
+NESTED_VIEWS = 3  # a region, its surroundings and its whole photo
 SMALLEST_STD = 0.05  # of a dimension of codes; one that hardly varies must not be amplified
 FAR_BELOW = -1e4  # added to the attention logits of padding
 
@@ -45,7 +45,7 @@ class MultimodalRNNConfig:
     heads: int = 1
     """Attention heads."""
     dropout: float = 0.5
-    """On words, on codes and before the output; never between states."""
+    """Dropout on words, on codes and before the output; never between states."""
 
 
 class Seen(NamedTuple):
@@ -88,7 +88,7 @@ class MultimodalRNN(nn.Module):
         self.recurrent = nn.Linear(config.hidden, gates, bias=False)  # W_hh
         self.output = nn.Linear(config.hidden, tokens)  # W_oh and b_o
         if config.attention:
-            self.remember = nn.Linear(code + PLACE, config.attention)
+            self.remember = nn.Linear(code + PLACE_NUMBERS, config.attention)
             self.ask = nn.Linear(config.hidden + config.embedding, config.attention)
             self.attended = nn.Linear(config.attention, gates, bias=False)
             self.attended_output = nn.Linear(config.attention, tokens, bias=False)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regiontalk.lab.nets.localization import GEOMETRY
+from regiontalk.boxes import PLACE_NUMBERS
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,9 @@ class RecognitionNetwork(nn.Module):
         self.second = nn.Linear(config.hidden, config.code)
         self.dropout = config.dropout
         self.before_score = (
-            nn.Linear(config.code + GEOMETRY, config.score_hidden) if config.score_hidden else None
+            nn.Linear(config.code + PLACE_NUMBERS, config.score_hidden)
+            if config.score_hidden
+            else None
         )
         self.score = nn.Linear(config.score_hidden or config.code, 1)
         self.transform = nn.Linear(config.code, 4)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-HEADS = 4  # of attention
+ATTENTION_HEADS = 4  # of attention
 WINDOW_WORDS = 24  # words that are read at a time; the exported graph is unrolled to this length
 
 
@@ -91,7 +91,13 @@ class Transformer(nn.Module):
         self.enter = nn.Linear(embedding, hidden)
         self.positions = nn.Parameter(torch.randn(WINDOW_WORDS, hidden) * 0.02)
         self.layer = nn.TransformerEncoderLayer(
-            hidden, HEADS, 2 * hidden, dropout, activation="gelu", batch_first=True, norm_first=True
+            hidden,
+            ATTENTION_HEADS,
+            2 * hidden,
+            dropout,
+            activation="gelu",
+            batch_first=True,
+            norm_first=True,
         )
         self.leave = nn.LayerNorm(hidden)
 

@@ -16,8 +16,9 @@ from torch.nn import functional as F
 from regiontalk.lab.nets.layers import STRIDE, Normalize, SameConv, cells_inside, skip_photos
 
 WIDTH, DEPTH, HEADS = 384, 12, 6  # ViT-S
-POSITIONS = 37  # a side of the stored grid of positions
-TAPS = (5, 8, 11)  # blocks whose tokens make the feature map: the middle ones localize better
+POSITION_GRID_SIDE = 37  # a side of the stored grid of positions
+# Blocks whose tokens make the feature map: the middle ones localize better.
+TAPPED_BLOCKS = (5, 8, 11)
 
 
 class Attention(nn.Module):
@@ -83,11 +84,11 @@ class ViT(nn.Module):
         self.normalize = Normalize((123.675, 116.28, 103.53), (58.395, 57.12, 57.375))
         self.patches = nn.Conv2d(3, WIDTH, STRIDE, STRIDE)
         self.class_token = nn.Parameter(torch.zeros(1, 1, WIDTH))
-        self.positions = nn.Parameter(torch.zeros(POSITIONS, POSITIONS, WIDTH))
+        self.positions = nn.Parameter(torch.zeros(POSITION_GRID_SIDE, POSITION_GRID_SIDE, WIDTH))
         self.blocks = nn.ModuleList(Block(skip * number / (DEPTH - 1)) for number in range(DEPTH))
-        self.norms = nn.ModuleList(nn.LayerNorm(WIDTH, eps=1e-6) for _ in TAPS[:-1])
+        self.norms = nn.ModuleList(nn.LayerNorm(WIDTH, eps=1e-6) for _ in TAPPED_BLOCKS[:-1])
         self.norm = nn.LayerNorm(WIDTH, eps=1e-6)
-        self.mix = SameConv(len(TAPS) * WIDTH, channels, 1)
+        self.mix = SameConv(len(TAPPED_BLOCKS) * WIDTH, channels, 1)
         self.fuse = SameConv(channels, channels, 3)
 
     def first_layers(self) -> list[nn.Module]:
@@ -123,7 +124,7 @@ class ViT(nn.Module):
         taps = []
         for number, block in enumerate(self.blocks):
             x = block(x, mask)
-            if number in TAPS:
+            if number in TAPPED_BLOCKS:
                 taps.append(x)
         normed = [
             norm(tap[:, 1:]) for norm, tap in zip([*self.norms, self.norm], taps, strict=True)
@@ -138,15 +139,16 @@ class ViT(nn.Module):
         sides = sizes.to(self.positions.dtype)
         rows = _interpolation(sides[:, 1], height) @ self.positions.flatten(1)  # (N, h, 37·E)
         columns = _interpolation(sides[:, 0], width)  # (N, w, 37)
-        return columns[:, None] @ rows.unflatten(2, (POSITIONS, WIDTH))
+        return columns[:, None] @ rows.unflatten(2, (POSITION_GRID_SIDE, WIDTH))
 
 
 def _interpolation(sides: Tensor, cells: int) -> Tensor:
     """Weights of the stored positions at the centre of each cell along sides (N,) in pixels: (N,
     cells, 37)."""
     centres = (torch.arange(cells, device=sides.device, dtype=sides.dtype) + 0.5) * STRIDE
-    points = (centres / sides[:, None] * POSITIONS - 0.5).clamp(0, POSITIONS - 1)  # (N, cells)
+    points = centres / sides[:, None] * POSITION_GRID_SIDE - 0.5
+    points = points.clamp(0, POSITION_GRID_SIDE - 1)  # (N, cells)
     distance = (
-        points[..., None] - torch.arange(POSITIONS, device=sides.device, dtype=sides.dtype)
+        points[..., None] - torch.arange(POSITION_GRID_SIDE, device=sides.device, dtype=sides.dtype)
     ).abs()
     return (1 - distance).clamp(min=0)

@@ -24,7 +24,7 @@ from regiontalk.errors import ModelError
 from regiontalk.io.files import open_file
 from regiontalk.lab.nets.backbones import VGG16, Backbone, EfficientNetLite
 from regiontalk.lab.nets.layers import STRIDE
-from regiontalk.lab.nets.vit import POSITIONS, WIDTH, ViT
+from regiontalk.lab.nets.vit import POSITION_GRID_SIDE, WIDTH, ViT
 
 # what the readers raise on a broken file; pickle may stumble anywhere
 UNREADABLE = (
@@ -203,8 +203,10 @@ def _read_graph(path: Path) -> dict[str, Tensor]:
         if node.op_type == "MatMul" and node.input[1] in weights:
             layer = node.name.strip("/").replace("/", ".").removesuffix(".MatMul")
             named[f"{layer}.weight"] = weights[node.input[1]].T.contiguous()
-    (grid,) = (value for value in weights.values() if value.numel() == POSITIONS**2 * WIDTH)
-    named["positions"] = grid.view(POSITIONS, POSITIONS, WIDTH)
+    (grid,) = (
+        value for value in weights.values() if value.numel() == POSITION_GRID_SIDE**2 * WIDTH
+    )
+    named["positions"] = grid.view(POSITION_GRID_SIDE, POSITION_GRID_SIDE, WIDTH)
     return named
 
 

@@ -78,9 +78,7 @@ class Engine:
             torch.set_float32_matmul_precision("high")
             self.net.to(memory_format=torch.channels_last)
         self.optimizers = self.task.optimizers()
-        self.rates = {
-            name: [group["lr"] for group in o.param_groups] for name, o in self.optimizers.items()
-        }
+        self.rates = {name: _full_rates(o) for name, o in self.optimizers.items()}
         self.ema = EMA(self.net, recipe.schedule.ema) if recipe.schedule.ema else None
         self.step = 0
         self.best: list[dict[str, Any]] = []
@@ -132,7 +130,7 @@ class Engine:
         self._prepare_step()
         for optimizer in self.optimizers.values():
             optimizer.zero_grad(set_to_none=True)
-        found = [
+        losses_of_parts = [
             self._learn(part, number)
             for part, (number, _) in zip(parts, self._shares(), strict=True)
         ]
@@ -145,7 +143,7 @@ class Engine:
             optimizer.step()
         if self.ema is not None:
             self.ema.update(self.net, self.step)
-        return {name: torch.stack([losses[name] for losses in found]).mean() for name in found[0]}
+        return {name: _mean(name, losses_of_parts) for name in losses_of_parts[0]}
 
     def _learn(self, part: StepBatch, number: int) -> dict[str, Tensor]:
         """Adds the gradients of a part of a batch; its losses."""
@@ -287,6 +285,14 @@ class Engine:
         self.step = int(state["step"])
         self.best = state["best"]
         return True
+
+
+def _full_rates(optimizer: torch.optim.Optimizer) -> list[float]:
+    return [group["lr"] for group in optimizer.param_groups]
+
+
+def _mean(name: str, losses_of_parts: Sequence[Mapping[str, Tensor]]) -> Tensor:
+    return torch.stack([losses[name] for losses in losses_of_parts]).mean()
 
 
 def check_same_recipe(then: Mapping[str, Any], now: Mapping[str, Any], place: Path) -> None:

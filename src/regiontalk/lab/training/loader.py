@@ -22,7 +22,7 @@ class StepBatch:
     """What a step learns from; kinds of batches add tensors to it."""
 
     names: tuple[str, ...]
-    """Of the photos in it, for messages."""
+    """Names of the photos in it, for messages."""
     skipped: tuple[str, ...] = ()
     """What was wrong with photos in whose place others are in it, a line for each."""
 

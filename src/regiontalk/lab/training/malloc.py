@@ -9,7 +9,7 @@ import sys
 TRIM_THRESHOLD = -1
 TOP_PAD = -2
 MMAP_THRESHOLD = -3
-LARGE = 2**31 - 1
+MAX_THRESHOLD = 2**31 - 1
 
 
 def keep_freed_memory() -> bool:
@@ -25,5 +25,5 @@ def keep_freed_memory() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):  # another C library
         return False
-    settings = ((MMAP_THRESHOLD, LARGE), (TRIM_THRESHOLD, LARGE), (TOP_PAD, 2**26))
+    settings = ((MMAP_THRESHOLD, MAX_THRESHOLD), (TRIM_THRESHOLD, MAX_THRESHOLD), (TOP_PAD, 2**26))
     return all(mallopt(name, value) == 1 for name, value in settings)

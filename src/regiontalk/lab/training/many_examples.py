@@ -2,8 +2,8 @@
 
 The language model alone learns, from region inputs that the model's own graphs computed: the
 examples' phrases, and on other regions its old captions, so that it forgets nothing. The result is
-checked on named regions that it did not learn from before it is written. Names, heads, probabilities
-and word books stay as they are.
+checked on named regions that it did not learn from before it is written. Names, heads,
+probabilities and word books stay as they are.
 
 Shapes: N examples, M other regions, E the language model's region input.
 """
@@ -25,6 +25,7 @@ from regiontalk.errors import InputError, ModelError, RegionTalkError
 from regiontalk.inference.captions import decode_captions
 from regiontalk.inference.detect import recognize_given
 from regiontalk.inference.regions import Look, RegionTable
+from regiontalk.inference.teaching import NO_BACKGROUND, Change, ToTeach, main_region
 from regiontalk.lab.data.records import TrueRegion
 from regiontalk.lab.evaluation.names import is_right
 from regiontalk.lab.export.language import write_with_language
@@ -44,8 +45,7 @@ from regiontalk.model import Model
 from regiontalk.models.background import NamedRegions, read_background
 from regiontalk.models.folder import BACKGROUND, check_free, read_model_folder
 from regiontalk.models.runtime import Floats
-from regiontalk.results import BoxXYXY
-from regiontalk.teaching import NO_BACKGROUND, Change, ToTeach, main_region, path_of
+from regiontalk.results import BoxXYXY, path_of
 
 MIN_EXAMPLES = 20
 MAX_NAME_WORDS = 3
@@ -79,10 +79,10 @@ class SeenExample(NamedTuple):
 
     photo: Any
     name: str
-    """Of the photo."""
+    """The photo's name."""
     xyxy: BoxXYXY
     words: tuple[str, ...]
-    """Of its phrase, as captions have them."""
+    """Words of its phrase, as captions have them."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def train(seen: Seen, model: Path, out: Path, watcher: Watcher) -> Report:
 
 
 def _named_regions(background: bytes | None, model: str) -> NamedRegions:
-    """Of a model's file; raises `ModelError` if it has none."""
+    """The named regions in a model's file; raises `ModelError` if it has none."""
     named = None
     if background is not None:
         named = read_background(background, f"{model}: {BACKGROUND}").named

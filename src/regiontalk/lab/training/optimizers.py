@@ -32,17 +32,13 @@ def build_optimizer(
         ((layer_rate(name, config), depth(name) if depth else 0), parameter)
         for name, parameter in named
     ]
-    groups = [
-        {
-            "params": [
-                p for place, p in weights if place == (rate, layers) and (p.dim() > 1) == decays
-            ],
-            "lr": rate * config.layer_decay**layers,
-            "weight_decay": config.weight_decay if decays else 0.0,
-        }
-        for rate, layers in sorted({place for place, _ in weights})
-        for decays in (True, False)
-    ]
+    groups = []
+    for rate, layers in sorted({place for place, _ in weights}):
+        of_layer = [parameter for place, parameter in weights if place == (rate, layers)]
+        full_rate = rate * config.layer_decay**layers
+        for decay, decays in ((config.weight_decay, True), (0.0, False)):
+            params = [parameter for parameter in of_layer if (parameter.dim() > 1) == decays]
+            groups.append({"params": params, "lr": full_rate, "weight_decay": decay})
     if config.kind == "sgd":
         return torch.optim.SGD(groups, lr=config.rate, momentum=config.momentum)
     if config.kind == "rmsprop":

@@ -13,7 +13,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from regiontalk.io.files import replacing
 
-WINDOW = 50  # steps over which speed is measured: batches arrive in bursts
+SPEED_STEPS = 50  # steps over which speed is measured: batches arrive in bursts
 
 
 class RunLog:
@@ -27,7 +27,7 @@ class RunLog:
         self.file = self.path.open("a", encoding="utf-8")
         self.board = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
         self.began = time.monotonic()
-        self.recent = deque([self.began], maxlen=WINDOW + 1)
+        self.recent = deque([self.began], maxlen=SPEED_STEPS + 1)
 
     def step(
         self, step: int, losses: Mapping[str, float] | None, photos: int, rate: float

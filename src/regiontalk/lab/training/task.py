@@ -48,7 +48,7 @@ class Task(ABC):
 
     @abstractmethod
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """By name, each with its full rates; the rate of the last one is logged."""
+        """Name -> optimizer, each with its full rates; the rate of the last one is logged."""
 
     def prepare_step(self, step: int) -> None:  # noqa: ARG002
         """Sets training mode, and freezes what does not learn at this step."""
@@ -58,7 +58,7 @@ class Task(ABC):
     def losses(self, batch: Any) -> dict[str, Tensor]: ...
 
     def weight(self, name: str) -> float:  # noqa: ARG002
-        """Of a loss in their sum."""
+        """The weight of a loss in their sum."""
         return 1.0
 
     def description(self) -> dict[str, Any]:

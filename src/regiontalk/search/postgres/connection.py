@@ -19,9 +19,9 @@ from regiontalk.errors import IndexProblem
 from regiontalk.search.store import IndexedModel
 
 SCHEMA = "regiontalk"
-NEAR = "regions_near"  # pgvector's index
+VECTOR_INDEX = "regions_near"  # pgvector's index
 LOCK = 0x52547831  # held while tables or the index of vectors are made
-PATIENCE = 10  # seconds for the server to answer a connection
+CONNECT_TIMEOUT = 10  # seconds for the server to answer a connection
 
 Connection = psycopg.Connection[Any]
 
@@ -111,7 +111,7 @@ def missing(name: str) -> IndexProblem:
 
 
 def connect(address: str) -> Connection:
-    wait = conninfo_to_dict(address).get("connect_timeout", PATIENCE)
+    wait = conninfo_to_dict(address).get("connect_timeout", CONNECT_TIMEOUT)
     connection: Connection = psycopg.connect(
         address, autocommit=True, application_name="regiontalk", connect_timeout=wait
     )
@@ -202,7 +202,7 @@ def has_near(connection: Connection) -> bool:
     return bool(
         _one(
             connection,
-            f"SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass('{NEAR}') AND "
+            f"SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass('{VECTOR_INDEX}') AND "
             "indisvalid",
         )
     )
@@ -215,9 +215,11 @@ def make_near(connection: Connection) -> None:
         return
     try:
         if not has_near(connection):
-            connection.execute(f"DROP INDEX IF EXISTS {SCHEMA}.{NEAR}")  # one that was not finished
+            # It may be there, unfinished.
+            connection.execute(f"DROP INDEX IF EXISTS {SCHEMA}.{VECTOR_INDEX}")
             connection.execute(
-                f"CREATE INDEX CONCURRENTLY {NEAR} ON regions USING hnsw (vector vector_ip_ops)"
+                f"CREATE INDEX CONCURRENTLY {VECTOR_INDEX} ON regions "
+                "USING hnsw (vector vector_ip_ops)"
             )
     finally:
         if not connection.closed:

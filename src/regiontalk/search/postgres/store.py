@@ -40,7 +40,7 @@ from regiontalk.search.store import (
 )
 
 MAX_EXACT = 2000  # photos, of which every one is scored
-NEAREST = 1200  # regions that are looked up for a query; its words share them
+NEAREST_PER_QUERY = 1200  # regions that are looked up for a query; its words share them
 MIN_NEAREST = 200  # of them, for each word
 MAX_NEAREST = 1000  # pgvector looks up no more at a time
 MAX_CAPTIONED = 400  # photos that are looked up for each phrase in captions
@@ -174,7 +174,7 @@ class PostgresStore:
         """The photos of the regions nearest to each word, and some whose captions say all words of
         a phrase."""
         those, meant = conditions(where, "%s")
-        nearest = min(max(NEAREST // len(words), MIN_NEAREST), MAX_NEAREST)
+        nearest = min(max(NEAREST_PER_QUERY // len(words), MIN_NEAREST), MAX_NEAREST)
         for setting in (f"hnsw.ef_search = {nearest}", "enable_seqscan = off"):
             self._connection.execute(f"SET LOCAL {setting}")
         near = ["SELECT photo FROM regions ORDER BY vector <#> %s LIMIT %s"] * len(words)

@@ -21,7 +21,7 @@ from urllib.parse import quote
 import numpy as np
 
 from regiontalk.errors import IndexProblem
-from regiontalk.io.files import FULL, open_file
+from regiontalk.io.files import DISK_FULL_ERRORS, open_file
 from regiontalk.results import Region
 from regiontalk.search.store import Entry, IndexedModel, PhotoFile, StoredPhoto
 
@@ -36,7 +36,7 @@ FILES = (NAME, f"{NAME}-wal", f"{NAME}-shm", JOURNAL, LOCK, "vectors-*.bin", "de
 APPLICATION = 0x52547831  # SQLite's application id
 NUMBERS = "<f4"  # type of a region's numbers
 COLUMNS = 8  # of a region: box, score, raw score, log-probability, confidence
-WAIT = 5.0  # seconds to wait for a reader or a checkpoint
+MAX_WAIT = 5.0  # seconds to wait for a reader or a checkpoint
 
 MIGRATIONS = (
     "",  # an index of 0.3.0 has too little data: its photos are processed again
@@ -94,7 +94,7 @@ def explaining(folder: Path) -> Iterator[None]:
     except FileNotFoundError as error:
         raise damaged(folder, "a file is missing") from error
     except OSError as error:
-        hint = "make room" if error.errno in FULL else "--index keeps it elsewhere"
+        hint = "make room" if error.errno in DISK_FULL_ERRORS else "--index keeps it elsewhere"
         raise IndexProblem(
             f"{folder}: cannot be written: {error.strerror or error}", hint=hint
         ) from error
@@ -177,7 +177,7 @@ def _try(connection: sqlite3.Connection) -> sqlite3.Connection:
     return connection
 
 
-def _open(path: Path, mode: str, wait: float = WAIT) -> sqlite3.Connection:
+def _open(path: Path, mode: str, wait: float = MAX_WAIT) -> sqlite3.Connection:
     address = f"file:{quote(os.fsencode(path))}?mode={mode}"
     return sqlite3.connect(
         address, timeout=wait, isolation_level=None, check_same_thread=False, uri=True

@@ -40,7 +40,7 @@ from regiontalk.search.store import (
     to_files,
 )
 
-AT_A_TIME = 500  # slots that are copied
+SLOTS_PER_COPY = 500  # slots that are copied
 LIVE_SHARE = 0.75  # of the slots; with fewer in use, the vectors are written again
 
 Flags = NDArray[np.bool_]
@@ -113,8 +113,8 @@ class SqliteStore:
         table = self._load()
         details_sums = self._database.execute("SELECT details_sum FROM photos ORDER BY id")
         expected = np.array(details_sums.fetchall(), dtype=np.int64).ravel()
-        for start in range(0, len(table.ids), AT_A_TIME):
-            some = slice(start, start + AT_A_TIME)
+        for start in range(0, len(table.ids), SLOTS_PER_COPY):
+            some = slice(start, start + SLOTS_PER_COPY)
             slots = table.slots[some]
             if (vector_file.checksums(table.vectors[slots]) != table.checksums[slots]).any():
                 raise sqlite3.DatabaseError("vectors have a wrong checksum")
@@ -180,8 +180,8 @@ class SqliteStore:
                 self._files(generation), (table.vectors, table.details), strict=True
             ):
                 target.path.unlink(missing_ok=True)
-                for start in range(0, len(order), AT_A_TIME):
-                    target.append(slots[table.slots[order[start : start + AT_A_TIME]]], start)
+                for start in range(0, len(order), SLOTS_PER_COPY):
+                    target.append(slots[table.slots[order[start : start + SLOTS_PER_COPY]]], start)
             places = enumerate(table.ids[order].tolist())
             self._database.executemany("UPDATE photos SET slot = ? WHERE id = ?", places)
             self._set(database.PHOTOS_SUM, database.sum_photos(self._database))

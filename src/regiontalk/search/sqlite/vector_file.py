@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from regiontalk.search.store import Entry, Floats, IndexedModel
 
-STEPS = 127  # of 8 bits, on each side of 0
-FINER = 16  # finer steps in each of them, by the 4 more bits
+STEPS_PER_SIDE = 127  # of 8 bits, on each side of 0
+FINER_STEPS = 16  # finer steps in each of them, by the 4 more bits
 STATE_ROW = 128  # numbers of a state that share a scale
 BLOCK_PRODUCTS = (
     1 << 19
@@ -35,25 +35,30 @@ def quantize(rows: Floats) -> tuple[Floats, Steps, NDArray[np.uint8]]:
     """Rows (R, n) -> size of a step (R,), steps (R, n), and the 4 more bits of two numbers in each
     byte."""
     scales = (
-        np.maximum(np.abs(rows).max(axis=1), np.finfo(np.float32).tiny * FINER * STEPS) / STEPS
+        np.maximum(
+            np.abs(rows).max(axis=1), np.finfo(np.float32).tiny * FINER_STEPS * STEPS_PER_SIDE
+        )
+        / STEPS_PER_SIDE
     )  # (R,)
-    fine = np.rint(rows / scales[:, None] * FINER).astype(np.int16)
-    steps = (fine + FINER // 2) // FINER
-    finer = (fine - FINER * steps + FINER // 2).astype(np.uint8).ravel()
+    fine = np.rint(rows / scales[:, None] * FINER_STEPS).astype(np.int16)
+    steps = (fine + FINER_STEPS // 2) // FINER_STEPS
+    finer = (fine - FINER_STEPS * steps + FINER_STEPS // 2).astype(np.uint8).ravel()
     pairs = np.pad(finer, (0, finer.size % 2)).reshape(-1, 2)
     return (
         scales.astype(np.float32),
         steps.astype(np.int8),
-        pairs[:, 0] * np.uint8(FINER) + pairs[:, 1],
+        pairs[:, 0] * np.uint8(FINER_STEPS) + pairs[:, 1],
     )
 
 
 def restore(scales: Floats, steps: Steps, rest: NDArray[np.uint8]) -> Floats:
     """The inverse of `quantize`: rows (R, n), to 12 bits."""
     finer = (
-        np.stack([rest // FINER, rest % FINER], axis=1).ravel()[: steps.size].reshape(steps.shape)
+        np.stack([rest // FINER_STEPS, rest % FINER_STEPS], axis=1)
+        .ravel()[: steps.size]
+        .reshape(steps.shape)
     )
-    exact = (steps + (finer.astype(np.float32) - FINER // 2) / FINER) * scales[:, None]
+    exact = (steps + (finer.astype(np.float32) - FINER_STEPS // 2) / FINER_STEPS) * scales[:, None]
     return exact.astype(np.float32)
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from regiontalk.errors import DataError
-from regiontalk.images.photo import GREY
+from regiontalk.images.photo import PADDING_GREY
 from regiontalk.lab.training.detector.batches import (
     Example,
     Phrase,
@@ -339,8 +339,8 @@ class TestBatch:
         assert batch.images.shape == (2, 3, 64, 64)
         assert batch.images.dtype == torch.uint8
         for photo, (width, height) in zip(batch.images, batch.sizes.int().tolist(), strict=True):
-            assert (photo[:, height:] == GREY).all()
-            assert (photo[:, :, width:] == GREY).all()
+            assert (photo[:, height:] == PADDING_GREY).all()
+            assert (photo[:, :, width:] == PADDING_GREY).all()
             assert (photo[1, :height, :width] == 0).all()
 
     def test_photos_fill_a_batch_that_has_one_zoom(self, tmp_path):

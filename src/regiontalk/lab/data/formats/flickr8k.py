@@ -49,7 +49,7 @@ def flickr_id(image: str) -> str:
 def _read_tokens(path: Path) -> dict[str, tuple[int, tuple[str, ...]]]:
     """The line of its first sentence and the sentences of every photo, in the order of their
     numbers."""
-    found: dict[str, tuple[int, dict[int, str]]] = {}
+    photos: dict[str, tuple[int, dict[int, str]]] = {}
     for line, text in enumerate(read_text(path).split("\n"), start=1):
         if not text.strip():
             continue
@@ -58,9 +58,11 @@ def _read_tokens(path: Path) -> dict[str, tuple[int, tuple[str, ...]]]:
             raise DataError(
                 f"{path}, line {line}: not `photo.jpg#number<tab>sentence`: {text[:60]!r}"
             )
-        _, sentences = found.setdefault(match["image"], (line, {}))
+        _, sentences = photos.setdefault(match["image"], (line, {}))
         sentences[int(match["number"])] = match["sentence"].strip()
-    return {
-        image: (line, tuple(sentences[number] for number in sorted(sentences) if sentences[number]))
-        for image, (line, sentences) in found.items()
-    }
+    return {image: (line, _by_number(sentences)) for image, (line, sentences) in photos.items()}
+
+
+def _by_number(sentences: dict[int, str]) -> tuple[str, ...]:
+    """The sentences in the order of their numbers, without empty ones."""
+    return tuple(sentences[number] for number in sorted(sentences) if sentences[number])

@@ -45,7 +45,7 @@ _BROKEN = (  # what reading a damaged pickle raises
 @dataclass(frozen=True)
 class _Expression(WithMore):
     sent: str
-    """In lower case, without punctuation; `raw` is the original text."""
+    """The sentence in lower case, without punctuation; `raw` is the original text."""
 
 
 @dataclass(frozen=True)

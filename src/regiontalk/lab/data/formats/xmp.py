@@ -29,7 +29,7 @@ from xml.etree import ElementTree as ET
 from regiontalk.errors import ImageError, RegionTalkError
 from regiontalk.images.limits import MOST_MEGAPIXELS, Limits
 from regiontalk.images.paths import SUFFIXES
-from regiontalk.images.photo import SIDEWAYS, Photo
+from regiontalk.images.photo import SIDEWAYS_ORIENTATIONS, Photo
 from regiontalk.io.files import LONGEST_LINE, read_file
 from regiontalk.lab.data.formats.fields import reading
 from regiontalk.lab.data.formats.sources import Format, Item, Skipped, Source
@@ -135,7 +135,7 @@ def _turned(box: BoxXYXY, orientation: int) -> BoxXYXY:
         x0, x1 = 1 - x1, 1 - x0
     if orientation in (3, 4, 6, 7):  # top is bottom
         y0, y1 = 1 - y1, 1 - y0
-    return (y0, x0, y1, x1) if orientation in SIDEWAYS else (x0, y0, x1, y1)
+    return (y0, x0, y1, x1) if orientation in SIDEWAYS_ORIENTATIONS else (x0, y0, x1, y1)
 
 
 # Writing
@@ -201,7 +201,7 @@ def _put_regions(
     description: ET.Element, regions: Sequence[Region], size: tuple[int, int], orientation: int
 ) -> None:
     """Replaces the regions that we wrote before; those of other programs are kept."""
-    width, height = size if orientation not in SIDEWAYS else size[::-1]
+    width, height = size if orientation not in SIDEWAYS_ORIENTATIONS else size[::-1]
     group = description.find(_name("mwg-rs:Regions"))
     others = (
         []
@@ -312,7 +312,7 @@ def _size(group: ET.Element, photo: Path, orientation: int) -> tuple[int, int]:
     if None in sides or not sides:
         return Photo(photo).size
     width, height = (round(float(str(side))) for side in sides)
-    return (height, width) if orientation in SIDEWAYS else (width, height)
+    return (height, width) if orientation in SIDEWAYS_ORIENTATIONS else (width, height)
 
 
 def _region_items(group: ET.Element) -> list[ET.Element]:

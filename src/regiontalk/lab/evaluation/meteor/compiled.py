@@ -18,14 +18,14 @@ Result = TypeVar("Result")
 
 
 def compiled(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """For functions that only compiled ones call: machine code, made and kept together with its
-    caller's."""
+    """Decorates a function that only compiled ones call: machine code, made and kept together with
+    its caller's."""
     return cast(Callable[Arguments, Result], njit(function))
 
 
 def compiled_once(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """For functions that Python calls: machine code, made by the first call and kept for later
-    processes."""
+    """Decorates a function that Python calls: machine code, made by the first call and kept for
+    later processes."""
     try:
         return cast(Callable[Arguments, Result], njit(cache=True)(function))
     except RuntimeError:  # numba found no folder that it can write

@@ -188,8 +188,8 @@ def _match_rewrites(
     paraphrases: Paraphrases,
     source_is_hypothesis: bool,
 ) -> tuple[Integers, int]:
-    """By start and length of the source's phrase, then in the order of its paraphrases, then by
-    start."""
+    """Matches of paraphrases, by start and length of the source's phrase, then in the order of its
+    paraphrases, then by start."""
     node = phrases.node
     start = phrases.start
     length = phrases.length

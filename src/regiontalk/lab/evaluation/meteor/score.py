@@ -34,8 +34,8 @@ class Meteor:
 
     @classmethod
     def load(cls, notify: Notify | None = None) -> Meteor:
-        """With the `evaluate` extra; `notify` is called with a message if the first use takes
-        long."""
+        """Loads METEOR; it needs the `evaluate` extra. `notify` is called with a message if the
+        first use takes long."""
         meteor = cls(Tables.load(notify))
         patience = Timer(
             2.0, notify or str, ["Compiling METEOR (once, takes about a quarter of a minute)"]
@@ -58,7 +58,8 @@ class Meteor:
         return out
 
     def corpus_score(self, pairs: Iterable[Pair]) -> float:
-        """From the statistics of all segments together, which is not the mean of their scores."""
+        """The score from the statistics of all segments together, which is not the mean of their
+        scores."""
         statistics = [self._evaluate(some)[1] for some in _portions(pairs)]
         return corpus_score(np.concatenate(statistics)) if statistics else 0.0
 

@@ -77,7 +77,7 @@ def best_references(
 
 @compiled_once
 def corpus_score(statistics: Integers) -> float:
-    """From the sum of all rows; a perfect segment adds no chunk."""
+    """The score from the sum of all rows; a perfect segment adds no chunk."""
     total = np.zeros(COLUMNS, np.int64)
     for row in statistics:
         total += row

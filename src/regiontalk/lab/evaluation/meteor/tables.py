@@ -105,7 +105,8 @@ class Tables:
 
     @classmethod
     def load(cls, notify: Notify | None = None) -> Tables:
-        """From the cache, which is built first where it is missing, old or corrupt."""
+        """Reads the tables from the cache, which is built first where it is missing, old or
+        corrupt."""
         sources = Sources.find()
         try:
             path = cache_folder() / f"meteor-{sources.fingerprint()}.npz"

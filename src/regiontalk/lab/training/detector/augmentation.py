@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from regiontalk import boxes
-from regiontalk.images.photo import GREY, resize
+from regiontalk.images.photo import PADDING_GREY, resize
 from regiontalk.lab.training.recipe.detector import AugmentationConfig
 
 LUMINANCE = np.array([0.299, 0.587, 0.114])  # of red, green and blue
@@ -63,7 +63,7 @@ def quarter(
 ) -> tuple[Image.Image, list[Quarter]]:
     """Four photos in the quarters of a grey one of such width and height, each as large as fits."""
     across, down = size[0] // 2, size[1] // 2
-    mosaic = Image.new("RGB", size, (GREY, GREY, GREY))
+    mosaic = Image.new("RGB", size, (PADDING_GREY, PADDING_GREY, PADDING_GREY))
     quarters = []
     for number, photo in enumerate(photos):
         fit = min(across / photo.width, down / photo.height)
@@ -76,7 +76,7 @@ def quarter(
 
 
 def random_zoom(config: AugmentationConfig, random: np.random.Generator) -> float:
-    """From 1/zoom to zoom; as often below 1 as above."""
+    """A factor from 1/zoom to zoom; as often below 1 as above."""
     power = (
         random.choice(np.linspace(-1, 1, config.zooms)) if config.zooms else random.uniform(-1, 1)
     )

@@ -1,4 +1,4 @@
-"""From records to batches: which photos are in which batch, and how they become tensors.
+"""The way from records to batches: which photos are in which batch, and how they become tensors.
 
 A batch is a function of seed and step alone, so a run can resume at any step, and any number of
 workers or processes sees the same photos.
@@ -42,7 +42,8 @@ from regiontalk.language.vocabulary import END, LENGTH_STYLE, Vocabulary
 MOST_BROKEN = 20  # photos in a row that cannot be read: then it is not the photos
 MOST_STRETCH = 1.15  # how much the shape of a photo may change so that it fills its batch's
 MOST_WEIGHT = 4.0  # of a rare name's caption; that of a common one is no less than 1 / 4
-WINDOW = 16  # batches whose photos are sorted by shape together, so that little is padding
+# Batches whose photos are sorted by shape together, so that little is padding.
+BATCHES_SORTED_TOGETHER = 16
 
 
 @dataclass(frozen=True)
@@ -259,7 +260,9 @@ class Plan:
         self.seed = seed
         # within an epoch of every data set: else the same photo, sorted by shape, would fill a
         # batch
-        self.window = max(1, min(WINDOW, *(len(source) // batch for source in sources)))
+        self.window = max(
+            1, min(BATCHES_SORTED_TOGETHER, *(len(source) // batch for source in sources))
+        )
         self.counts = share_counts(
             [source.config for source in sources], steps, batch
         )  # (steps, sources)

@@ -44,19 +44,19 @@ def evaluate_net(
     training and are not METEOR figures.
     """
     runtime = TorchRuntime(net, words, model_info(net, settings, "checkpoint", "float32", {}))
-    asked = DatasetModel(Model(runtime), dataset)
+    dataset_model = DatasetModel(Model(runtime), dataset)
     truth = []
     seen = []
     captions = []
     for record in (dataset[number] for number in evenly_spaced(len(dataset), photos)):
         try:
-            captions.append(asked.true_regions(record))
+            captions.append(dataset_model.true_regions(record))
         except RegionTalkError as error:
             skip(error.message)
             continue
         truth.append(record)
         if net.config.localize:
-            seen.append(_look(asked, record))
+            seen.append(_look(dataset_model, record))
     if not truth:
         raise DataError(f"{dataset.folder}: none of its dev photos can be read")
     on_truths = evaluate_dense(truth, captions, UnigramF1())
@@ -75,13 +75,17 @@ def evaluate_net(
     return {**dense, **metrics, "recall_50": recall["0.5"], "recall_70": recall["0.7"]}, found
 
 
-def _look(asked: DatasetModel, record: Record) -> tuple[ImageRegions, geometry.Floats]:
+def _look(dataset_model: DatasetModel, record: Record) -> tuple[ImageRegions, geometry.Floats]:
     """A photo's regions, and the proposals that were recognised, both in the record's pixels."""
-    look = asked.look(record)
+    look = dataset_model.look(record)
     width, height = look.frame.photo_size
     proposals = look.frame.to_photo(look.recognized.proposals_xyxy)
     regions = ImageRegions(
-        "", width, height, asked.model.runtime.info.name, tuple(asked.model.regions(look))
+        "",
+        width,
+        height,
+        dataset_model.model.runtime.info.name,
+        tuple(dataset_model.model.regions(look)),
     )
     return in_record(regions, record), geometry.scale(
         proposals, record.width / width, record.height / height

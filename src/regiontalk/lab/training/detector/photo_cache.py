@@ -48,7 +48,7 @@ class PhotoCache:
         return Image.fromarray(place)
 
     def __getstate__(self) -> dict[str, Any]:
-        """For a worker that was not forked: everything but the memory."""
+        """What a worker gets that was not forked: everything but the memory."""
         return self.__dict__ | {"memory": None}
 
     def _stored_shape(self, width: int, height: int) -> tuple[int, int]:

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from regiontalk.errors import DataError
+from regiontalk.inference.codes import BEST_REGIONS
 from regiontalk.lab.data.records import Dataset, Record
 from regiontalk.lab.nets.alignment import AlignmentNet, Texts
 from regiontalk.lab.nets.fcln import FCLN, Recognized
@@ -35,9 +36,6 @@ from regiontalk.lab.training.heads.sentence_encoding import (
 from regiontalk.lab.training.recipe.detector import PhotoSentencesConfig
 from regiontalk.lab.training.recipe.shared import SENTENCE_CLEANING
 from regiontalk.language.vocabulary import Vocabulary
-
-# of a photo that its sentences are compared with, as at inference; the whole photo is one more
-REGIONS = 19
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ class SentencePicker:
 
     @classmethod
     def build(cls, config: PhotoSentencesConfig, datasets: Sequence[Dataset]) -> SentencePicker:
-        """With the vocabulary of the data sets' sentences."""
+        """Makes the vocabulary of the data sets' sentences."""
         sentences = [
             sentence for dataset in datasets for record in dataset for sentence in record.sentences
         ]
@@ -102,7 +100,7 @@ def sentence_loss(
 
     `codes` (N, 1 + R, D + A) are those of `inference_codes`.
     """
-    used = proposals.used[:, :REGIONS]
+    used = proposals.used[:, :BEST_REGIONS]
     used = torch.cat([torch.ones_like(used[:, :1]), used], dim=1)  # the whole photo always is
     words = net.read(sentences.texts)
     vectors = net.regions(codes[sentences.photos])
@@ -116,7 +114,7 @@ def inference_codes(
     """Codes and appearances (N, 1 + R, D + A) of whole photos and of their best proposals, as heads
     get them."""
     first = recognized.codes.shape[1] - proposals.index.shape[1]
-    best = slice(first, first + REGIONS)
+    best = slice(first, first + BEST_REGIONS)
     codes = torch.cat([recognized.photo_codes[:, None], recognized.codes[:, best]], dim=1)
     whole = torch.cat([torch.zeros_like(sizes), sizes], dim=1)[:, None]
     boxes = torch.cat([whole, clip_boxes(recognized.boxes_xyxy[:, best].detach(), sizes)], dim=1)

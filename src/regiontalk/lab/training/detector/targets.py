@@ -145,8 +145,8 @@ def sample_boxes(
     seeds: Sequence[int],
     config: SamplerConfig,
 ) -> Sample:
-    """At most half positives, the rest negatives, drawn without replacement from boxes (N, K,
-    4)."""
+    """Samples at most half positives, the rest negatives, drawn without replacement from boxes (N,
+    K, 4)."""
     count = boxes.shape[1]
     keys = random_keys(seeds, 2 * count + truths.valid.shape[1], boxes.device)
     positive_keys = keys[:, :count]

@@ -110,7 +110,7 @@ def imitation_losses(
 
 
 def map_difference(student: Tensor, teacher: Tensor, inside: Tensor) -> Tensor:
-    """Of maps (N, C, h, w): the mean over channels of the squared difference, in units of the
+    """The mean over channels of the squared difference of maps (N, C, h, w), in units of the
     teacher's variance."""
     own, other = (
         features.permute(0, 2, 3, 1)[inside].float() for features in (student, teacher)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from regiontalk.errors import DataError, UsageError
@@ -75,12 +76,18 @@ class AlignmentBatch(StepBatch):
         cls, photos: Sequence[ToldPhoto], sentences: Sequence[Sentence], reader: SentenceReader
     ) -> AlignmentBatch:
         """Photos, and a sentence of each."""
-        codes, used, scores = (
-            torch.from_numpy(np.stack([getattr(one.coded, name)[one.place] for one in photos]))
-            for name in ("codes", "mask", "scores")
+        coded = [(photo.coded, photo.place) for photo in photos]
+        return cls(
+            codes=_stacked([of.codes[place] for of, place in coded]),
+            used=_stacked([of.mask[place] for of, place in coded]),
+            scores=_stacked([of.scores[place] for of, place in coded]),
+            texts=reader.stack(sentences),
+            names=tuple(of.names[place] for of, place in coded),
         )
-        names = tuple(one.coded.names[one.place] for one in photos)
-        return cls(codes, used, scores, reader.stack(sentences), names=names)
+
+
+def _stacked(arrays: Sequence[NDArray[Any]]) -> Tensor:
+    return torch.from_numpy(np.stack(arrays))
 
 
 class AlignmentBatches:
@@ -130,7 +137,7 @@ class AlignmentTask(Task):
     reader: SentenceReader
     coded: list[CodedPhotos]
     photos: list[list[ToldPhoto]]
-    """Of each data set."""
+    """The photos of each data set."""
     step: int = 0
 
     @classmethod
@@ -224,7 +231,8 @@ def _new_net(
 ) -> tuple[AlignmentRecipe, AlignmentNet, SentenceReader]:
     """The vocabulary from the training sentences, the word embedding from its file, and the recipe
     with its size."""
-    sentences = [sentence for own in records for record in own for sentence in record.sentences]
+    every_record = chain.from_iterable(records)
+    sentences = list(chain.from_iterable(record.sentences for record in every_record))
     words, table = _vocabulary(recipe, sentences)
     reader: SentenceReader = WordReader(words)
     if recipe.parses is not None:
@@ -259,10 +267,9 @@ def _vocabulary(
 
 def ranking_metrics(model: ScoreMatrix) -> dict[str, float]:
     result = evaluate_ranking([model])
-    metrics = {
-        f"{direction}_{name}": value
-        for direction in ("image_to_text", "text_to_image")
-        for name, value in result[direction].items()
-        if name != "median_rank"
-    }
+    metrics = {}
+    for direction in ("image_to_text", "text_to_image"):
+        for name, value in result[direction].items():
+            if name != "median_rank":
+                metrics[f"{direction}_{name}"] = value
     return {"recall_sum": sum(metrics.values()), **metrics}

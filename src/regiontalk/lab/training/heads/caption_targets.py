@@ -40,7 +40,7 @@ class CaptionTarget(CodedTarget):
 
     texts: tuple[str, ...] = ()
     weights: tuple[float, ...] = ()
-    """Of the texts, in the loss."""
+    """Weights of the texts in the loss."""
 
 
 def photo_targets(records: Iterable[Record], coded: CodedPhotos, place: str) -> list[CaptionTarget]:

@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from regiontalk.errors import UsageError
-from regiontalk.inference.alignment import HEAD
-from regiontalk.inference.sentences import SENTENCE, SentenceHead
+from regiontalk.inference.alignment import ALIGNMENT_HEAD
+from regiontalk.inference.sentences import SENTENCE_HEAD, SentenceHead
 from regiontalk.lab.codes.sentences import CodedSentences
 from regiontalk.lab.codes.store import CodedPhotos
 from regiontalk.lab.data.records import Record
@@ -44,7 +44,7 @@ def aligned_photos(
 ) -> AlignedPhotos:
     """An alignment net and the regions of coded photos."""
     head = alignment_head(trained, place_weight=place_weight)
-    return AlignedPhotos.of_codes(TorchHeads({HEAD: head}, device, "run"), coded)
+    return AlignedPhotos.of_codes(TorchHeads({ALIGNMENT_HEAD: head}, device, "run"), coded)
 
 
 def open_aligned_photos(run: Path, coded: CodedPhotos, place_weight: float = 0.0) -> AlignedPhotos:
@@ -108,9 +108,11 @@ def coded_sentences(
 ) -> CodedSentences:
     """A multimodal RNN and the codes that it reads; `heads` are runs of other heads, which its
     settings may ask for."""
-    every = {SENTENCE: sentence_head(trained), **open_heads(heads)}
+    every = {SENTENCE_HEAD: sentence_head(trained), **open_heads(heads)}
     for name, head in every.items():
-        coded.check_detector(head.head.info.detector, Path(called if name == SENTENCE else name))
+        coded.check_detector(
+            head.head.info.detector, Path(called if name == SENTENCE_HEAD else name)
+        )
     return CodedSentences(SentenceHead(TorchHeads(every, device, called)), coded, file)
 
 

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from regiontalk.boxes import PLACE
+from regiontalk.boxes import PLACE_NUMBERS
 from regiontalk.inference import maxsim
 from regiontalk.inference.alignment import place_prior
 from regiontalk.lab.data.records import Dataset, evenly_spaced
@@ -131,7 +131,7 @@ class JointTask(Task):
         fits = (sentences @ vectors.transpose(1, 2)).float() + torch.from_numpy(prior).to(
             words.device
         )[:, None]
-        fits = fits.masked_fill(~batch.used[:, None], maxsim.LOWEST)  # (K, T, R)
+        fits = fits.masked_fill(~batch.used[:, None], maxsim.PADDING_SCORE)  # (K, T, R)
         found = self.segments(batch, fits)
         if not found.tokens:
             return fits.sum() * 0
@@ -221,7 +221,7 @@ def text_likelihoods(
     regions."""
     texts, candidates, _ = codes.shape
     views = codes.flatten(0, 1)[:, None]  # (S·C, 1, D)
-    nothing = views.new_zeros(len(views), 0, PLACE)  # no attention, so no other regions
+    nothing = views.new_zeros(len(views), 0, PLACE_NUMBERS)  # no attention, so no other regions
     given = (
         part.to(codes.device).repeat_interleave(candidates, dim=0)
         for part in pad_texts(tokens, start)

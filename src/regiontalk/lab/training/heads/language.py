@@ -143,7 +143,7 @@ class LanguageTask(Task):
     detector: str
     """`folder.detector_fingerprint` of the graphs that computed the codes."""
     config: FCLNConfig
-    """Of the whole network that the language model belongs to."""
+    """The configuration of the whole network that the language model belongs to."""
 
     @classmethod
     def begin(cls, recipe: LanguageRecipe) -> LanguageTask:

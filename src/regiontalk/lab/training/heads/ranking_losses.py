@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-NEVER = -1e4  # in place of a score that must not count
+EXCLUDED_SCORE = -1e4  # in place of a score that must not count
 
 
 def margin_loss(scores: Tensor, owners: Tensor, margin: float, hardest: bool) -> Tensor:
@@ -39,7 +39,7 @@ def contrastive_loss(scores: Tensor, owners: Tensor, scale: Tensor) -> Tensor:
     others = own[owners] & (
         number[:, None] != number
     )  # the photo's further sentences are no mistakes
-    sentences = F.cross_entropy(logits[owners].masked_fill(others, NEVER), number)
+    sentences = F.cross_entropy(logits[owners].masked_fill(others, EXCLUDED_SCORE), number)
     return (images + sentences) / 2
 
 

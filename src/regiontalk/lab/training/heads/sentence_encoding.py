@@ -42,7 +42,7 @@ class SentenceReader(Protocol):
     def words(self) -> Vocabulary: ...
     @property
     def relations(self) -> tuple[str, ...]:
-        """Of dependency trees, where it reads those."""
+        """The relations of dependency trees, where it reads those."""
         ...
 
     def read(self, sentence: str) -> Sentence: ...
@@ -167,7 +167,10 @@ def load_parses(path: Path, sentences: Iterable[str], cleaning: Vocabulary) -> d
 def _read_parses(path: Path) -> dict[str, Edges]:
     try:
         stored = read_json(path)
-        return {sentence: [(r, h, d) for r, h, d in edges] for sentence, edges in stored.items()}
+        parses = {}
+        for sentence, edges in stored.items():
+            parses[sentence] = [(relation, head, word) for relation, head, word in edges]
+        return parses
     except (DataError, ValueError, AttributeError, TypeError) as error:
         raise DataError(
             f"{path}: cannot be read as parses: {error}", hint="delete it, and it is made again"

@@ -107,7 +107,7 @@ class SentencesTask(Task):
     net: MultimodalRNN
     coded: CodedPhotos
     targets: Mapping[str, Sequence[CaptionTarget]]
-    """By split: train and dev."""
+    """Split (train and dev) -> what its sentences are about."""
 
     @classmethod
     def begin(cls, recipe: SentencesRecipe) -> SentencesTask:

@@ -30,6 +30,7 @@ from regiontalk.lab.nets.alignment import AlignmentNet
 from regiontalk.lab.training.checkpoints import find_checkpoint, load_alignment
 from regiontalk.lab.training.heads.caption_targets import Snippet, known_tokens
 from regiontalk.lab.training.heads.evaluation import open_aligned_photos, open_coded_sentences
+from regiontalk.language.articles import ARTICLES
 from regiontalk.language.vocabulary import word_set
 
 MAX_CANDIDATES = 3  # regions that a segment may go to
@@ -41,14 +42,13 @@ LOOSE_ENDS = word_set(
     over through near around along its his her their there be being has have having up down out off
     it"""
 )
-ARTICLES = frozenset({"a", "an", "the"})
 
 
 class Segment(NamedTuple):
     """A run of words and how well each region fits it."""
 
     words: tuple[str, ...]
-    """Without loose ends, so that there may be none."""
+    """The words without loose ends; there may be none."""
     row: int
     """The region that the MRF chose."""
     fits: NDArray[np.float64]
@@ -152,6 +152,6 @@ def without_loose_ends(words: Sequence[str]) -> tuple[str, ...]:
     kept = list(words)
     while kept and kept[0] in LOOSE_ENDS:
         kept.pop(0)
-    while kept and kept[-1] in LOOSE_ENDS | ARTICLES:
+    while kept and kept[-1] in LOOSE_ENDS.union(ARTICLES):
         kept.pop()
     return tuple(kept)

@@ -32,8 +32,8 @@ class DataConfig:
     """Region types whose phrases are names without an article and get one: "cat" becomes "a
     cat"."""
     balance_names: float = 0.0
-    """Of phrases that `articles` makes from names: how much more the captions of rare ones count. A
-    name counts (mean count of the names / its own count) to this power; 0: all count the same."""
+    """How much more the captions of rare names count, of phrases that `articles` makes from names.
+    A name counts (mean count of the names / its own count) to this power; 0: all count the same."""
     everyday_names: bool = False
     """Teach the everyday word of a name where the data set has one: "dog" for "schipperke"."""
     without_position_words: tuple[str, ...] = ()
@@ -42,8 +42,8 @@ class DataConfig:
     """Learn the sentences of whole photos in place of phrases of regions (the paper's Full-image
     RNN)."""
     proposals: str | None = None
-    """With `net.localize = false`: a file of regions to learn from, which `regiontalk data
-    proposals` writes; None: the true regions alone."""
+    """A file of regions to learn from, which `regiontalk data proposals` writes; needs
+    `net.localize = false`. None: the true regions alone."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ class AugmentationConfig:
     """One zoom for all photos of a batch, which are stretched a little to one shape. Faster:
     nothing is padding."""
     zooms: int = 0
-    """Not 0: only this many zooms, evenly spread from 1/zoom to zoom. A GPU plans its convolutions
-    again for every size of a batch, which takes seconds."""
+    """How many different zooms there are, evenly spread from 1/zoom to zoom; 0: any. A GPU plans
+    its convolutions again for every size of a batch, which takes seconds."""
 
     mosaic: float = 0.0
     """Differs from the paper: probability that a photo becomes one of four in a mosaic, so that
@@ -133,8 +133,8 @@ class SamplerConfig:
     regions: int = 256
     """B; at most half are positive. Without proposals: at most this many true regions."""
     positive_iou: float = 0.7
-    """From this IoU with a true region on, a proposal is positive; the best one of each true region
-    always is."""
+    """The IoU with a true region from which a proposal is positive; the best one of each true
+    region always is."""
     negative_iou: float = 0.3
     """Below this IoU with every true region, a proposal is negative."""
     clip: bool = False
@@ -185,13 +185,13 @@ class LossConfig:
     caption: float = 1.0
     """Weight of the captions' cross entropy."""
     contrastive: float = 1.0
-    """Of matching photos and sentences; only with `[sentences]`."""
+    """Weight of matching photos and sentences; only with `[sentences]`."""
     teacher_maps: float = 1.0
-    """With `teacher`: weight of the difference of the feature maps."""
+    """Weight of the difference of the feature maps; only with `teacher`."""
     teacher_codes: float = 1.0
-    """With `teacher`: weight of the difference of the region codes."""
+    """Weight of the difference of the region codes; only with `teacher`."""
     teacher_words: float = 1.0
-    """With `teacher`: weight of the difference of the word probabilities."""
+    """Weight of the difference of the word probabilities; only with `teacher`."""
     smooth_l1_beta: float = 1.0
     """Below this error the box loss is quadratic (the release: 1)."""
     transform_decay: float = 0.0

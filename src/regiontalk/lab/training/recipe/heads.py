@@ -26,7 +26,8 @@ class CodedDataConfig:
 
 @dataclass(frozen=True)
 class SentenceVocabularyConfig:
-    """Of nets that read or write whole sentences; their cleaning is `SENTENCE_CLEANING`."""
+    """The vocabulary of nets that read or write whole sentences; their cleaning is
+    `SENTENCE_CLEANING`."""
 
     smallest_count: int | None = None
     """Rarer words are `<UNK>`; None: the paper's 5."""
@@ -68,7 +69,7 @@ class AlignmentRunConfig(RunConfig):
         "text_to_image_r5",
         "text_to_image_r10",
     ] = "recall_sum"
-    """On dev: the sum of the six recalls, or one of them."""
+    """What the best checkpoint is chosen by, on dev: the sum of the six recalls, or one of them."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class AlignmentLossConfig:
     """`margin`: eq. 9. Differs from the paper: `contrastive`, cross entropy with a learned
     temperature."""
     margin: float = 1.0
-    """Of eq. 9."""
+    """The margin of eq. 9."""
     hardest_from: int | None = None
     """Differs from the paper: from this step on only the hardest negative of each sum in eq. 9
     counts. From the first step on the net would collapse."""
@@ -124,8 +125,8 @@ class SentencesRunConfig(RunConfig):
     """`batch` counts caption targets: photos or regions, each with all of its texts."""
 
     metric: Literal["cider", "bleu1", "bleu4", "perplexity"] = "cider"
-    """On dev photos with greedy decoding. Perplexity and CIDEr disagree about which checkpoint is
-    best."""
+    """What the best checkpoint is chosen by, on dev photos with greedy decoding. Perplexity and
+    CIDEr disagree about which checkpoint is best."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,8 @@ class SentencesRecipe(HeadRecipe):
 @dataclass(frozen=True)
 class JointRunConfig(RunConfig):
     metric: Literal["recall_sum", "perplexity"] = "perplexity"
-    """On dev: `perplexity` of the segments, or `recall_sum` of the alignment net."""
+    """What the best checkpoint is chosen by, on dev: `perplexity` of the segments, or `recall_sum`
+    of the alignment net."""
 
 
 @dataclass(frozen=True)
@@ -180,10 +182,10 @@ class JointSnippetsConfig:
     candidates: int = 3
     """Regions that a segment may be about: those that fit best."""
     place_weight: float = 0.0
-    """Of the logarithm of a region's score, which is added to its fits: words prefer regions with a
-    high score."""
+    """Weight of the logarithm of a region's score, which is added to its fits: words prefer regions
+    with a high score."""
     weight: float = 1.0
-    """Of their loss, beside eq. 9."""
+    """Weight of their loss, beside eq. 9."""
     from_step: int = 0
     """Before it the alignment net learns alone."""
 

@@ -19,13 +19,13 @@ class OptimizerConfig:
     rate: float = 1e-6
     """The full learning rate."""
     momentum: float = 0.9
-    """Of `sgd`."""
+    """Momentum of `sgd`."""
     betas: tuple[float, float] = (0.9, 0.99)
-    """Of `adam` and `adamw`; `rmsprop` uses the second."""
+    """β₁ and β₂ of `adam` and `adamw`; `rmsprop` uses the second."""
     weight_decay: float = 0.0
-    """On weights; not on biases and normalisation."""
+    """Decay of weights; not of biases and normalisation."""
     layer_decay: float = 1.0
-    """Of a transformer backbone: the rate of each block is this share of the next block's rate."""
+    """The rate of each block of a transformer backbone, as a share of the next block's rate."""
     rates: dict[str, float] = field(default_factory=dict)
     """Rates of single layers, in place of `rate`: the beginning of a parameter's name -> rate."""
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from regiontalk import boxes as geometry
 from regiontalk.errors import InputError, ModelError, RegionTalkError, UsageError
-from regiontalk.inference.alignment import HEAD, region_vectors
+from regiontalk.inference.alignment import ALIGNMENT_HEAD, region_vectors
 from regiontalk.inference.calibration import Scores
 from regiontalk.inference.codes import with_codes
 from regiontalk.inference.regions import Look
@@ -42,7 +42,7 @@ from regiontalk.models.word_book import (
     clean_word,
     own_place,
 )
-from regiontalk.results import BoxXYXY, Confusion, Lesson, Region, WordReport
+from regiontalk.results import BoxXYXY, Confusion, Lesson, Region, WordReport, path_of
 
 LEAST_LIKELY = 0.1
 """A photo whose best region has a lower score has none to teach with."""
@@ -57,12 +57,6 @@ class _Ready(NamedTuple):
     book: WordBook
     by_code: TaughtWords
     by_vector: TaughtWords | None
-
-
-def path_of(source: Any) -> str:
-    """The given path, or the name of an open file; empty for pixels and bytes."""
-    name = source if isinstance(source, str | Path) else getattr(source, "name", "")
-    return str(name) if isinstance(name, str | Path) else ""
 
 
 @dataclass
@@ -116,7 +110,7 @@ class Taught:
         background = self.check()
         by_code = TaughtWords.of(book, book.codes, background.codes, OF_CODES)
         by_vector = None
-        if background.vectors is not None and HEAD in self.runtime.heads:
+        if background.vectors is not None and ALIGNMENT_HEAD in self.runtime.heads:
             own = region_vectors(self.runtime, book.codes)
             by_vector = TaughtWords.of(book, own, background.vectors, OF_VECTORS)
         self._ready = _Ready(book, by_code, by_vector)

@@ -13,10 +13,10 @@ from PIL import Image
 import regiontalk
 from regiontalk.errors import InputError, ModelError, UsageError
 from regiontalk.inference.taught import SURE
+from regiontalk.inference.teaching import ToTeach, learn
 from regiontalk.model import Model
-from regiontalk.teaching import ToTeach, learn
 
-PHOTOS = Path(__file__).parents[1] / "examples" / "photos"
+PHOTOS = Path(__file__).parents[2] / "examples" / "photos"
 CAT, CUP, BEAR = (str(PHOTOS / f"{name}.jpg") for name in ("chelsea", "coffee", "bear"))
 CUP_BOX = [143, 20, 352, 255]
 
