@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from made_up_detections import TWO_AND_A_RIVAL
-from regiontalk.inference.agreement import agree, agrees, features, probabilities
+from regiontalk.inference.agreement import agree, agrees, drop_same, features, probabilities
 from regiontalk.inference.captions import to_regions
 from regiontalk.inference.decoding import Caption
 from regiontalk.inference.rank import drop_repeats, texts
@@ -59,17 +59,17 @@ def runtime(agreement: Agreement | None = PLAIN, names: NameTable | None = TABLE
     return cast(Runtime, SimpleNamespace(info=info, names=names, words=WORDS))
 
 
-def test_the_likelier_one_is_said() -> None:
+def test_a_name_is_said_if_it_is_clearly_likelier_right() -> None:
     table = regions(
         ["a tent", "a red umbrella", "a tent"],
         [Name("umbrella", 0.9), Name("umbrella", 0.9), Name("umbrella", 0.9)],
-        [0.5, 0.5, 0.95],
+        [0.5, 0.5, 0.75],
         [UMBRELLA, UMBRELLA, UMBRELLA],
     )
     found = agree(runtime(), table)
     assert found.called == (True, False, False)
     assert texts(found, WORDS) == ["an umbrella", "a red umbrella", "a tent"]
-    assert found.confidences == pytest.approx([0.9, 0.5, 0.95])
+    assert found.confidences == pytest.approx([0.9, 0.5, 0.75])
     first, second, _ = to_regions(found, WORDS)
     assert (first.caption, first.logprob, first.confidence) == (
         "an umbrella",
@@ -127,6 +127,16 @@ def test_probabilities_are_two_logistic_functions() -> None:
 def test_without_numbers_or_names_captions_stay(without: dict[str, Any]) -> None:
     table = regions(["a tent"], [Name("umbrella", 0.9)], [0.1], [UMBRELLA])
     assert agree(runtime(**without), table) is table
+
+
+def test_things_of_one_class_in_one_place_are_one_thing() -> None:
+    """The first two boxes overlap; only where there are fitted numbers, and the better one stays."""
+    names = [Name("schipperke", 0.9)] * 3
+    table = regions(["a dog", "a puppy", "a dog"], names, [0.9, 0.9, 0.9], [DOG] * 3)
+    assert texts(drop_same(agree(runtime(), table), WORDS), WORDS) == ["a dog", "a dog"]
+    assert len(drop_same(agree(runtime(None), table), WORDS)) == 3
+    others = regions(["a dog", "a ramp", "a dog"], names, [0.9, 0.9, 0.9], [DOG] * 3)
+    assert len(drop_same(agree(runtime(), others), WORDS)) == 3
 
 
 def test_regions_with_the_same_name_in_one_place_are_repeats() -> None:

@@ -6,8 +6,8 @@ The language model and the table of names read the same code, and make different
     p(name is right)    = σ(v · x + c)
 
 with x the features of a region's caption and name (`AGREEMENT_FEATURES`). Where the two disagree
-and the name is likelier right, the region is called by its name. `lab.fitting.agreement` fits the
-numbers on regions whose names are known.
+and the name is clearly likelier right, the region is called by its name. `lab.fitting.agreement`
+fits the numbers on regions whose names are known.
 
 Shapes: R regions, N names of the table, F features.
 """
@@ -33,6 +33,9 @@ from regiontalk.models.name_table import NameTable
 from regiontalk.models.runtime import Runtime
 from regiontalk.models.settings import AGREEMENT_FEATURES, Agreement
 
+MIN_GAIN = 0.15
+"""By how much a name must be likelier right to be said instead of a caption: captions say more ("a
+brown dog"). Chosen on dev photos of Flickr8k by dense mAP (docs/model-log.md)."""
 MIN_SAME_IOU = 0.5  # above it, two regions that name the same class are one thing
 MIN_PROB = 0.002  # of a logit: beyond it, differences say little
 
@@ -45,7 +48,7 @@ def agree(runtime: Runtime, regions: RegionTable, max_words: int | None = None) 
         return regions
     values = features(regions, texts(regions, runtime.words), runtime.names)
     by_caption, by_name = probabilities(values, fitted)
-    called = (by_name > by_caption) & ~agrees(values)
+    called = says_name(values, by_caption, by_name)
     if max_words is not None:
         lengths = [len(as_caption(plain_name(name.name)).split()) for name in regions.names]
         called &= np.array(lengths) <= max_words
@@ -96,6 +99,12 @@ def agrees(values: Scores) -> NDArray[np.bool_]:
     """(R,) which captions and names mean the same, by their features (R, F)."""
     column: NDArray[np.bool_] = values[:, AGREEMENT_FEATURES.index("agrees")] > 0
     return column
+
+
+def says_name(values: Scores, by_caption: Scores, by_name: Scores) -> NDArray[np.bool_]:
+    """(R,) which regions are called by their name, by their features (R, F) and probabilities."""
+    called: NDArray[np.bool_] = (by_name > by_caption + MIN_GAIN) & ~agrees(values)
+    return called
 
 
 def probabilities(values: Scores, fitted: Agreement) -> tuple[Scores, Scores]:

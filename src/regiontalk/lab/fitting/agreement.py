@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk.errors import DataError, ModelError
-from regiontalk.inference.agreement import agrees, features, probabilities
+from regiontalk.inference.agreement import agrees, features, probabilities, says_name
 from regiontalk.inference.calibration import Scores, Verdicts
 from regiontalk.inference.look import caption
 from regiontalk.inference.rank import texts
@@ -50,7 +50,7 @@ class JudgedRegions(NamedTuple):
         """(R,) The confidence of what is said of each region, caption or name, and whether it is
         right."""
         by_caption, by_name = probabilities(self.features, fitted)
-        called = (by_name > by_caption) & ~agrees(self.features)
+        called = says_name(self.features, by_caption, by_name)
         confidences = np.where(called, by_name, by_caption)
         return confidences, np.where(called, self.name_right, self.caption_right)
 

@@ -38,6 +38,7 @@ NAMED_TYPES = ("object", "whole")
 REFERRING = "referring"
 """Regions whose phrase tells one thing from others, with typing mistakes: not used."""
 MIN_NOUN_EXAMPLES = 15  # of a noun of phrases
+NOUN_SHARE = 0.25  # how often an example with a noun of phrases is drawn; one with a name: 1
 NO_NAMES = word_set(
     """black white red blue green yellow orange pink purple brown gray grey tan blond blonde blondhair
     someone something anything others other one ones object objects thing things item items stuff
@@ -126,10 +127,9 @@ def look_at_names(asked: DatasetModel, record: Record) -> list[NamedCodes]:
 
 
 def fit(
-    photos: Sequence[NamedCodes], detector: str, start: NameTable | None = None, seed: int = 0
+    photos: Sequence[NamedCodes], detector: str, seed: int = 0
 ) -> tuple[NameTable, dict[str, Any]]:
-    """The table of names, and how well it names held-out photos. `start`: a table of the same
-    detector, which learns the photos' names too."""
+    """The table of names, and how well it names held-out photos."""
     photos = _without_rare_nouns(photos)
     places = {
         photo: number for number, photo in enumerate(dict.fromkeys(one.photo for one in photos))
@@ -141,9 +141,9 @@ def fit(
             "too few names to fit",
             hint="regions of type 'object' or 'whole' with a name as their phrase",
         )
-    trial = _fit_table(taught, detector, start, seed)
+    trial = _fit_table(taught, detector, seed)
     temperature, report = _choose_temperature(trial, held_out)
-    table = _fit_table(photos, detector, start, seed)
+    table = _fit_table(photos, detector, seed)
     scaled = replace(
         table,
         weights=(table.weights / temperature).astype(np.float32),
@@ -192,15 +192,14 @@ def _in_the_singular(photos: Sequence[NamedCodes]) -> list[NamedCodes]:
     ]
 
 
-def _fit_table(
-    photos: Sequence[NamedCodes], detector: str, start: NameTable | None, seed: int
-) -> NameTable:
-    """Softmax regression on standardised codes; mean and standard deviation end up in W and b."""
+def _fit_table(photos: Sequence[NamedCodes], detector: str, seed: int) -> NameTable:
+    """Softmax regression on standardised codes; mean and standard deviation end up in W and b.
+
+    An example counts 1/√(examples of its name), so that frequent names do not win every time.
+    """
     everyday = {
         name: word for one in photos for name, word in zip(one.names, one.coarse, strict=True)
     }
-    if start is not None:
-        everyday |= dict(zip(start.names, start.coarse, strict=True))
     names = sorted(everyday)
     numbers = {name: number for number, name in enumerate(names)}
     every_name = chain.from_iterable(one.names for one in photos)
@@ -210,13 +209,9 @@ def _fit_table(
     std = codes.std(axis=0) + 1e-3
     codes -= mean
     codes /= std
-    parameters = np.zeros((len(names), codes.shape[1] + 1), dtype=np.float32)  # W and b
-    if start is not None:
-        rows = [numbers[name] for name in start.names]
-        biases = start.biases + start.weights @ mean
-        parameters[:, -1] = biases.mean()
-        parameters[rows] = np.column_stack([start.weights * std, biases])
-    weights, biases = _softmax_regression(codes, targets, parameters, seed)
+    is_noun = np.array(list(chain.from_iterable(one.is_noun for one in photos)))
+    shares = np.where(is_noun, NOUN_SHARE, 1.0) / np.sqrt(np.bincount(targets))[targets]
+    weights, biases = _softmax_regression(codes, targets, shares / shares.sum(), seed)
     weights = weights / std
     biases = biases - weights @ mean
     coarse = tuple(everyday[name] for name in names)
@@ -226,18 +221,13 @@ def _fit_table(
 
 
 def _softmax_regression(
-    codes: Floats, targets: NDArray[np.intp], start: Floats, seed: int
+    codes: Floats, targets: NDArray[np.intp], shares: NDArray[np.float64], seed: int
 ) -> tuple[Floats, Floats]:
     """Standardised codes (E, D) and targets (E,) -> W (N, D) and b (N,); AdamW with a cosine
-    schedule, from the parameters `start` (N, D + 1), towards which weights decay.
-
-    Examples are drawn with a probability of 1/√(examples of their name), so that frequent names do
-    not win every time.
-    """
+    schedule. `shares` (E,): the probabilities with which examples are drawn."""
     random = np.random.default_rng(seed)
-    shares = 1 / np.sqrt(np.bincount(targets, minlength=len(start)))[targets]
-    drawn = random.choice(len(targets), size=(STEPS, BATCH), p=shares / shares.sum())
-    parameters = start.copy()
+    drawn = random.choice(len(targets), size=(STEPS, BATCH), p=shares)
+    parameters = np.zeros((int(targets.max()) + 1, codes.shape[1] + 1), dtype=np.float32)
     first = np.zeros_like(parameters)
     second = np.zeros_like(parameters)
     for step, rows in enumerate(drawn, start=1):
@@ -248,7 +238,7 @@ def _softmax_regression(
         first += (1 - MOMENTS[0]) * (gradient - first)
         second += (1 - MOMENTS[1]) * (gradient**2 - second)
         rate = RATE * (1 + np.cos(np.pi * (step - 1) / STEPS)) / 2
-        parameters += rate * WEIGHT_DECAY * (start - parameters)
+        parameters *= 1 - rate * WEIGHT_DECAY
         root = np.sqrt(second / (1 - MOMENTS[1] ** step)) + 1e-8
         parameters -= rate * (first / (1 - MOMENTS[0] ** step)) / root
     return parameters[:, :-1], parameters[:, -1]
