@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import signal
+import time
 from collections.abc import Awaitable, Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -133,3 +136,24 @@ def test_what_keeps_a_worker_from_starting_is_told() -> None:
 
     with pytest.raises(ModelError, match="there is no model"):
         with_workers(work, misbehaving.fail)
+
+
+def test_closing_while_a_worker_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread sees that the process has ended, and ends it too: the connection is closed once,
+    and no other process starts."""
+
+    def close_slowly(connection: Connection) -> None:
+        time.sleep(0.2)
+        os.close(connection.fileno())
+
+    monkeypatch.setattr(Connection, "_close", close_slowly)
+
+    async def work(some: Workers) -> None:
+        task = asyncio.create_task(some.ask("hang", seconds=100))
+        await asyncio.sleep(0.3)
+        some.close()
+        with pytest.raises(Lost):
+            await task
+        assert multiprocessing.active_children() == []
+
+    with_workers(work, seconds=100.0)

@@ -39,11 +39,14 @@ class Child:
         self._process = _context.Process(target=_run, args=(work, theirs, settings), daemon=True)
         self._process.start()
         theirs.close()
+        self._ending = threading.Lock()
 
     def end(self) -> None:
-        self._process.kill()
-        self._process.join()
-        self.connection.close()
+        """May be called more than once, also by two threads at a time."""
+        with self._ending:
+            self._process.kill()
+            self._process.join()
+            self.connection.close()
 
     def receive(self, seconds: float | None = None) -> Any:
         """The next message; raises EOFError if the process has ended, or the error that it sent."""

@@ -9,6 +9,7 @@ task are limited.
 from __future__ import annotations
 
 import asyncio
+import threading
 import traceback
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -152,6 +153,7 @@ class Worker:
         self._settings = settings
         self._work = work
         self._closed = False
+        self._changing = threading.Lock()  # the process: the server may close us at any time
         self.lost = 0
         self._start()
 
@@ -185,14 +187,16 @@ class Worker:
         return self._child.receive(self._settings.seconds)
 
     def _replace(self) -> None:
-        self.lost += 1
-        self._child.end()
-        if not self._closed:
-            self._start()
+        with self._changing:
+            self.lost += 1
+            self._child.end()
+            if not self._closed:
+                self._start()
 
     def close(self) -> None:
-        self._closed = True
-        self._child.end()
+        with self._changing:
+            self._closed = True
+            self._child.end()
 
 
 def _work(connection: Connection, settings: Settings) -> None:
