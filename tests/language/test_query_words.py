@@ -169,6 +169,23 @@ def test_other_languages_are_recognised(typed: str, language: str) -> None:
     assert language == "another" or language in note
 
 
+@pytest.mark.parametrize(
+    ("typed", "language"),
+    [
+        ("un perro", "Spanish"),
+        ("un chien", "French"),
+        ("un gatto", "Italian"),
+        ("o gato", "Portuguese"),
+    ],
+)
+def test_a_foreign_article_that_the_model_has_as_a_word_is_not_looked_for(
+    typed: str, language: str
+) -> None:
+    found = read_phrase(typed, [Vocabulary((*WORDS.split(), "un", "o"), "karpathy")])
+    assert found.language == language
+    assert read_phrase("un horse", [Vocabulary(("un", "horse"), "karpathy")]).language == ""
+
+
 def test_an_english_phrase_with_a_foreign_word_is_english() -> None:
     found = read("red horse hund")
     assert found.language == ""
