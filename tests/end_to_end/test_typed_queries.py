@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,23 +32,27 @@ class Answer(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Answer]]:
-    """By kind of query."""
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[regiontalk.Index]:
     folder = tmp_path_factory.mktemp("typed")
     for photos in ("examples/photos", "docs/gallery/photos"):
         for photo in (ROOT / photos).glob("*.jpg"):
             shutil.copy(photo, folder)
     index = regiontalk.Index.open(folder)
     index.update(regiontalk.load())
-    found = {
+    yield index
+    index.close()
+
+
+@pytest.fixture(scope="module")
+def answers(index: regiontalk.Index) -> dict[str, list[Answer]]:
+    """By kind of query."""
+    return {
         kind: [
             Answer(one["query"], tuple(one.get("right", ())), index.search(one["query"]))
             for one in queries
         ]
         for kind, queries in TABLE.items()
     }
-    index.close()
-    return found
 
 
 def test_there_are_a_hundred_of_all_kinds() -> None:
@@ -82,3 +87,11 @@ def test_mistakes_are_corrected_and_all_words_are_known(answers: dict[str, list[
         assert one.hits.unknown == (), one.query
     for one in answers["typos"]:
         assert one.hits.corrected, one.query
+
+
+def test_an_animal_is_no_other_animal(index: regiontalk.Index) -> None:
+    """The cat looks a little like a dog: that neither makes it one, nor leaves it out."""
+    likely = {Path(hit.path).stem for hit in index.search("a dog").likely}
+    assert likely >= {"dogs", "hug"}
+    assert not likely & {"chelsea", "jockey"}
+    assert [Path(hit.path).stem for hit in index.search("cat -dog").likely] == ["chelsea"]

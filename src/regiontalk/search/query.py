@@ -26,12 +26,18 @@ from regiontalk.inference.alignment import AlignmentHead, alignment_settings
 from regiontalk.inference.calibration import sigmoid
 from regiontalk.inference.phrases import Phrase, about_words, read_aligned
 from regiontalk.inference.sentences import SentenceHead
-from regiontalk.language.object_names import word_forms
 from regiontalk.language.synonyms import caption_words
 from regiontalk.language.vocabulary import UNKNOWN
 from regiontalk.models.runtime import Runtime
 from regiontalk.models.settings import SearchConfig
-from regiontalk.results import Hit, Hits, Region, Shown, WordMatch
+from regiontalk.results import Hit, Hits, Shown, WordMatch
+from regiontalk.search.captioned import (
+    Animal,
+    Caption,
+    confidence_of,
+    is_captioned,
+    meant_words,
+)
 from regiontalk.search.store import Floats, Ids, Scored, Store, StoredPhoto, Where
 
 MOST_PHRASES = 20
@@ -152,8 +158,9 @@ class Searcher:
         """The best photos, the likely ones first, and none that show an unwanted phrase.
 
         A photo is likely if each wanted phrase has at least the probability of the model's line, or
-        stands in a shown caption. It shows an unwanted phrase by the same rule. `threshold`: only
-        photos with at least this probability. `as_typed`: correct no typing mistakes, and take no
+        stands in a shown caption; but not for a phrase about an animal if the region that fits it
+        best has a shown caption with another animal. It shows an unwanted phrase by the same rule.
+        `threshold`: only photos with at least this probability. `as_typed`: correct no typing mistakes, and take no
         synonyms.
         """
         parsed = parse(query, as_typed)
@@ -171,14 +178,16 @@ class Searcher:
             likely = evidence.probabilities(config, [*wanted, *unwanted])
             shows, together = _all_shown(likely, len(wanted))
             is_wanted = np.ones(len(together), dtype=bool)
-            if config.likely:
-                is_wanted &= (shows[:, len(wanted) :] > 1 - config.likely).all(axis=1)
-            for phrase in unwanted:
-                is_wanted &= ~self._are_captioned([phrase], evidence.ids)
+            for phrase, probabilities in zip(unwanted, likely.T[len(wanted) :], strict=True):
+                line = config.likely or math.inf  # without a line, captions alone say it
+                is_wanted &= ~self._are_likely(phrase, probabilities, evidence.ids, line)
             is_kept = is_wanted & (shows[:, : len(wanted)] >= (threshold or 0.0)).all(axis=1)
-            is_likely = np.asarray((shows[:, : len(wanted)] >= config.likely).all(axis=1))
-            below = np.flatnonzero(is_kept & ~is_likely)
-            is_likely[below] = self._are_captioned(wanted, evidence.ids[below])
+            is_likely = is_kept.copy()
+            for phrase, probabilities in zip(wanted, likely.T, strict=False):
+                kept = np.flatnonzero(is_likely)
+                is_likely[kept] = self._are_likely(
+                    phrase, probabilities[kept], evidence.ids[kept], config.likely
+                )
             order = np.where(is_kept, together + is_likely, -1.0)  # likely ones first
             best = _best(order, min(top, int(is_kept.sum())))
             ids = evidence.ids[best].tolist()
@@ -253,21 +262,33 @@ class Searcher:
     def _confidences(self, phrases: Sequence[Phrase], ids: Ids) -> Probabilities:
         """(P, phrases): the highest confidence of a caption of the photo that has a content word of
         the phrase, on average."""
-        meant = [_meant_words(phrase) for phrase in phrases]
+        meant = [meant_words(phrase) for phrase in phrases]
         confidences = np.zeros((len(ids), len(phrases)))
         for row, photo in enumerate(self.store.read(ids.tolist())):
-            captions = [_Caption.of(region) for region in photo.regions if region.caption]
+            captions = [Caption.of(region) for region in photo.regions if region.caption]
             for column, words in enumerate(meant):
-                best = [_confidence_of(word, captions) for word in words]
+                best = [confidence_of(word, captions) for word in words]
                 confidences[row, column] = float(np.mean(best))
         return confidences
 
-    def _are_captioned(self, wanted: Sequence[Phrase], ids: Ids) -> NDArray[np.bool_]:
-        """(P,) whether shown captions of the photos have the content words of each phrase."""
-        phrases = [_meant_words(phrase) for phrase in wanted]
+    def _are_likely(
+        self, phrase: Phrase, probabilities: Probabilities, ids: Ids, line: float
+    ) -> NDArray[np.bool_]:
+        """(P,) whether photos are likely to show a phrase."""
         shown = Shown(confidence=self.runtime.info.prediction.likely)
-        photos = self.store.read(ids.tolist())
-        return np.array([_is_captioned(photo, shown, phrases) for photo in photos], dtype=bool)
+        are_likely = probabilities >= line
+        animal = Animal.of(phrase)
+        if animal is not None and line:  # without a line, all photos are
+            above = np.flatnonzero(are_likely)
+            photos = self.store.read(ids[above].tolist())
+            vectors = self.store.vectors(ids[above].tolist())
+            for row, photo, photo_vectors in zip(above, photos, vectors, strict=True):
+                are_likely[row] = not animal.is_another(photo, photo_vectors, shown)
+        below = np.flatnonzero(~are_likely)
+        words = meant_words(phrase)
+        for row, photo in zip(below, self.store.read(ids[below].tolist()), strict=True):
+            are_likely[row] = is_captioned(photo, shown, words)
+        return are_likely
 
     def _hit(
         self, photo: StoredPhoto, vectors: Floats, score: float, wanted: Sequence[Phrase]
@@ -312,50 +333,9 @@ class Searcher:
         return Hits("", tuple(hits), scored.searched, (), hits[0].score if hits else None)
 
 
-class _Caption(NamedTuple):
-    """A caption of a photo."""
-
-    words: frozenset[str]
-    """Its words, in the singular."""
-    confidence: float
-
-    @classmethod
-    def of(cls, region: Region) -> _Caption:
-        words = frozenset[str]().union(*map(word_forms, region.caption.split()))
-        return cls(words, 1.0 if region.confidence is None else region.confidence)
-
-    def has(self, forms: frozenset[str]) -> bool:
-        """Whether it has one of the forms of a word."""
-        return not self.words.isdisjoint(forms)
-
-
-def _is_captioned(
-    photo: StoredPhoto, shown: Shown, phrases: Sequence[Sequence[frozenset[str]]]
-) -> bool:
-    """Whether each phrase has a shown caption with all its words; a word is the set of its
-    forms."""
-    captions = [_Caption.of(region) for region in shown.choose(photo.regions)]
-    return all(_is_said(phrase, captions) for phrase in phrases)
-
-
-def _is_said(phrase: Sequence[frozenset[str]], captions: Sequence[_Caption]) -> bool:
-    """Whether one of the captions has all words of a phrase."""
-    return any(all(map(caption.has, phrase)) for caption in captions)
-
-
 def _readable(phrases: Sequence[Phrase]) -> list[Phrase]:
     """The phrases that have a word to look for."""
     return [phrase for phrase in phrases if phrase.read.says_something]
-
-
-def _meant_words(phrase: Phrase) -> list[frozenset[str]]:
-    """The words of captions that mean each content word of a phrase."""
-    return [caption_words(word) for word in phrase.read.content]
-
-
-def _confidence_of(word: frozenset[str], captions: Sequence[_Caption]) -> float:
-    """The highest confidence of a caption that has one of the forms of a word."""
-    return max((caption.confidence for caption in captions if caption.has(word)), default=0.0)
 
 
 def _mean_fits(scores: Floats, phrases: Sequence[Phrase]) -> Probabilities:
