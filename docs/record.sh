@@ -38,6 +38,7 @@ device=${DEVICE:-auto}
 checkpoint=${CHECKPOINT:-runs/compact-sentences}
 index=${INDEX:-index}
 model=src/regiontalk/models/weights
+words="people, person, dog, cat, car, bus, train, umbrella, pizza, giraffe, horse, boat, chair, bird, bicycle, laptop"
 taught="the words learned from sentences, but the detector was taught phrases on boxes; that of align-coco-grounding was not"
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
@@ -61,6 +62,7 @@ record_everyday() {
     regiontalk evaluate dense --truth $coco --split test --predictions $work/regions.jsonl --record docs/runs/dense-vit-coco --note "the truth: object names and some of Visual Genome's phrases"
     regiontalk evaluate calibration --truth $coco --split test --predictions $work/regions.jsonl --record docs/runs/calibration-vit-coco
     regiontalk evaluate names --model $model --data $coco --split test --record docs/runs/names-vit-coco
+    regiontalk evaluate search $model --truth $coco --split test --words "$words" --record docs/runs/search-words-vit-coco
     regiontalk evaluate alignment $model --truth $coco --record docs/runs/align-vit-coco
     regiontalk predict $model $coco --split test --sentences --beam 7 -o $work/beam7.jsonl
     regiontalk evaluate captions --truth $coco --split test --predictions $work/beam7.jsonl --training $coco --record docs/runs/sentences-vit-coco --note "two sentences a photo to compare with, not five"
@@ -98,6 +100,7 @@ record_find() {
 record_benchmarks() {
     regiontalk evaluate objects $model --truth $objects --split dev --record docs/runs/objects-vit
     regiontalk evaluate context $model --truth $objects --split dev --record docs/runs/context-vit
+    regiontalk evaluate search $model --truth $objects --split dev --words "$words" --record docs/runs/search-words-vit
     regiontalk predict $model $objects --split dev --sentences -o $work/coco-said.jsonl
     regiontalk evaluate chair --truth $objects --split dev --predictions $work/coco-said.jsonl --record docs/runs/chair-vit-coco
     regiontalk evaluate diversity --truth $objects --split dev --predictions $work/coco-said.jsonl --training $data --record docs/runs/diversity-vit-coco

@@ -272,6 +272,25 @@ SECTIONS = (
         ),
     ),
     Section(
+        "search-words",
+        KFF,
+        "Photos by single words",
+        "`regiontalk search` with 16 names of things as queries, one word each (docs/record.sh): the share of the "
+        "photos that show the thing and are above the line (recall), and the share of those above the line that show "
+        "it (precision), in percent, of all words together. Most of these photos show people, so the words for other "
+        "things stand apart.",
+        tuple(
+            Column(heading, (key,), digits=1)
+            for heading, key in (
+                ("recall", "recall"),
+                ("precision", "precision"),
+                ("recall without people", "recall_without_people"),
+                ("precision without people", "precision_without_people"),
+            )
+        ),
+        hides_dev=False,
+    ),
+    Section(
         "grounding",
         KFF,
         "Phrase grounding",

@@ -76,5 +76,8 @@ def test_words_are_measured_above_the_line(aligning_model: Path, untrained_run: 
     assert found["words"]["square"] == {"photos": 2, "above_the_line": 0, "of_them_right": 0}
     assert found["recall"] == pytest.approx(100 * 2 / 6)
     assert found["precision"] == pytest.approx(50)
+    assert "recall_without_people" not in found
+    with_people = evaluate_words(model, photos, ["circle", "people"])
+    assert with_people["recall_without_people"] == with_people["precision_without_people"] == 50
     with pytest.raises(DataError, match="no photo"):
         evaluate_words(model, photos, ["triangle"])

@@ -50,6 +50,7 @@ def search(
     ]
     if words is not None:
         asked_for = [word.strip() for word in words.split(",") if word.strip()]
+        measurement.kind = "search-words"
         measurement.record.values["settings"] = {"words": asked_for}
         figures = evaluate_words(dataset_model.model, photos, asked_for)
         measurement.finish(figures, _words_table(figures))

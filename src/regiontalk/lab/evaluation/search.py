@@ -17,6 +17,7 @@ from regiontalk.inference.phrases import read_aligned
 from regiontalk.lab.data.records import Record
 from regiontalk.lab.evaluation.photo_truth import PhotoTruth
 from regiontalk.lab.evaluation.ranking import recalls
+from regiontalk.language.object_names import PERSONS, word_forms
 from regiontalk.model import Model
 from regiontalk.search.build import identify
 from regiontalk.search.query import SECOND_LOOK, Searcher, search_config
@@ -72,8 +73,8 @@ def evaluate_words(
 ) -> dict[str, Any]:
     """Which photos are above the line for single words, against what people wrote and marked
     (`photo_truth`). `recall`: the share of the photos that show a word; `precision`: the share of
-    those above the line that do; both of all words together. A photo that cannot be judged does not
-    count. Shares are in percent."""
+    those above the line that do; both of all words together, and without those for people. A photo
+    that cannot be judged does not count. Shares are in percent."""
     truth = {entry.file.path: PhotoTruth.of(record) for record, entry in photos}
     each: dict[str, dict[str, int]] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -92,15 +93,22 @@ def evaluate_words(
                 "of_them_right": len(above & right),
             }
         store.close()
-    photos_with_it, above_the_line, of_them_right = (
-        sum(one[name] for one in each.values())
+    if not any(counts["photos"] for counts in each.values()):
+        raise DataError("no photo shows one of the words", hint="records with objects or sentences")
+    things = [counts for word, counts in each.items() if PERSONS.isdisjoint(word_forms(word))]
+    figures = _shares(list(each.values()))
+    if 0 < len(things) < len(each):
+        figures |= {f"{name}_without_people": share for name, share in _shares(things).items()}
+    return {**figures, "images": len(photos), "words": each}
+
+
+def _shares(each: Sequence[dict[str, int]]) -> dict[str, float]:
+    """Recall and precision of all words together, in percent."""
+    photos, above_the_line, of_them_right = (
+        sum(counts[name] for counts in each)
         for name in ("photos", "above_the_line", "of_them_right")
     )
-    if not photos_with_it:
-        raise DataError("no photo shows one of the words", hint="records with objects or sentences")
     return {
-        "recall": 100 * of_them_right / photos_with_it,
+        "recall": 100 * of_them_right / max(photos, 1),
         "precision": 100 * of_them_right / max(above_the_line, 1),
-        "images": len(photos),
-        "words": each,
     }
