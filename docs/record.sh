@@ -184,6 +184,7 @@ record_speed() {
     done
     python docs/record.py docs/runs/speed-describe speed-describe "a photo of 640×480" benchmarks/describe.py
     python docs/record.py docs/runs/speed-align speed-align "a photo of 640×480" benchmarks/align.py
+    python docs/record.py docs/runs/speed-page speed-page "330 sheets of example photos" benchmarks/page.py
 }
 
 record_scale() {

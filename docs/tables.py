@@ -476,6 +476,23 @@ SECTIONS = (
         is_main=False,
     ),
     Section(
+        "speed-page",
+        SPEED,
+        "Pages",
+        "`benchmarks/page.py`: in Chromium, milliseconds until a written page of 330 photos shows something, until its "
+        "search has answered, and until its last photo stands there. For `serve`: seconds from its start to its first "
+        "answer, and kB of the first view of its page, without and with what is shown of the photos.",
+        (
+            *milliseconds(
+                first_view_ms="first view", search_ms="search", last_photo_ms="last photo"
+            ),
+            Column("serve: first answer s", ("serve_first_answer_s",), 1, 2),
+            Column("first view kB", ("serve_page_kb",), 1, 0),
+            Column("with photos kB", ("serve_page_with_thumbnails_kb",), 1, 0),
+        ),
+        is_main=False,
+    ),
+    Section(
         "speed-cluster",
         SPEED,
         "Ray and threads compared",
