@@ -280,7 +280,7 @@ SECTIONS = (
         "it (precision), in percent, of all words together. Most of these photos show people, so the words for other "
         "things stand apart.",
         tuple(
-            Column(heading, (key,), digits=1)
+            Column(heading, (key,), 1, 1)
             for heading, key in (
                 ("recall", "recall"),
                 ("precision", "precision"),
