@@ -38,7 +38,7 @@ def test_no_table_of_a_recipe_is_left_out(recipe: type) -> None:
     """Weights that `fit` sets are no keys; those of a joint recipe are all tables."""
     shown = {base for table in TABLES for base in table.__mro__}
     missing = {kind.__name__ for kind in configurations(recipe) - shown}
-    assert missing <= {"Ranking", "Confidence", "FindConfig", "JointRecipe"}
+    assert missing <= {"Ranking", "Confidence", "Agreement", "FindConfig", "JointRecipe"}
 
 
 def test_a_row_has_the_default_and_the_choices() -> None:
