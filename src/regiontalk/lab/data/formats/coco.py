@@ -196,7 +196,8 @@ def to_coco(photos: Sequence[ImageRegions]) -> dict[str, Any]:
         "images": images,
         "annotations": annotations,
         "categories": [
-            {"id": n, "name": name, "supercategory": SUPERCATEGORY} for name, n in categories.items()
+            {"id": n, "name": name, "supercategory": SUPERCATEGORY}
+            for name, n in categories.items()
         ],
     }
 
