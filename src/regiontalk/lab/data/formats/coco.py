@@ -161,8 +161,13 @@ def _scores(entry: Mapping[str, Any]) -> Scores:
 
 
 def _score_fields(region: Mapping[str, Any]) -> dict[str, float]:
-    names = {"score": "score", "confidence": CONFIDENCE}
-    return {names[name]: score for name, score in scores_of(region).items()}
+    scores = scores_of(region)
+    fields = {}
+    if "score" in scores:
+        fields["score"] = scores["score"]
+    if "confidence" in scores:
+        fields[CONFIDENCE] = scores["confidence"]
+    return fields
 
 
 def to_coco(photos: Sequence[ImageRegions]) -> dict[str, Any]:
