@@ -332,3 +332,22 @@ def test_fiftyone_detections() -> None:
     assert [one.shown for one in found] == [True, False]
     assert found[0].bounding_box == pytest.approx([0.1, 0.1, 0.5, 0.5])
     assert found[0].confidence == 0.9
+
+
+def test_fiftyone_takes_the_model() -> None:
+    fiftyone = pytest.importorskip("fiftyone")
+    model = fiftyone_model(lambda _: PHOTO)
+    assert isinstance(model, fiftyone.Model)
+    assert model.config is None, "or FiftyOne would not apply a confidence threshold"
+    with model:
+        answers = model.predict_all([None, None])
+    assert [len(found.detections) for found in answers] == [2, 2]
+
+
+@pytest.mark.filterwarnings("ignore:OpenCV:UserWarning")
+def test_supervision_detections() -> None:
+    pytest.importorskip("supervision")
+    found = PHOTO.to_supervision()
+    assert len(found) == 2
+    assert list(found[found.confidence > 0.6].data["class_name"]) == ["a mug"]
+    assert len(dataclasses.replace(PHOTO, regions=()).to_supervision()) == 0

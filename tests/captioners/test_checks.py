@@ -34,6 +34,7 @@ def test_the_best_region_comes_first_and_rounding_is_clipped() -> None:
         ([((0, 0, 102, 9), "a dog", 0.5)], "is outside of the photo of 100×50 pixels"),
         ([((-2, 0, 9, 9), "a dog", 0.5)], "is outside of the photo"),
         ([((9, 0, 9, 9), "a dog", 0.5)], "is empty; its sides are left, top, right, bottom"),
+        ([((99, 49, 0, 0), "a dog", 0.5)], "is empty; its sides are left, top, right, bottom"),
         ([((0, 0, 0.5, 1.0), "a dog", 0.5)], "boxes are in pixels, not fractions"),
         ([((0, 0, 9, 9), "  ", 0.5)], "region 0: the caption is '  ', not words"),
         ([((0, 0, 9, 9), None, 0.5)], "region 0: the caption is None, not words"),
@@ -68,7 +69,7 @@ def test_every_given_box_needs_a_caption() -> None:
 
 
 def test_what_a_captioner_raises_is_one_line_too() -> None:
-    def failing(error: Exception) -> Callable[[], None]:
+    def failing(error: BaseException) -> Callable[[], None]:
         def ask() -> None:
             raise error
 
@@ -79,6 +80,8 @@ def test_what_a_captioner_raises_is_one_line_too() -> None:
     with pytest.raises(ModelError) as caught:
         asked("toy", "dog.jpg", failing(RuntimeError("one\ntwo")))
     assert "\n" not in caught.value.message
+    with pytest.raises(ModelError, match=r"'toy' failed on dog\.jpg: SystemExit: 2"):
+        asked("toy", "dog.jpg", failing(SystemExit(2)))
     with pytest.raises(UsageError):  # an error of this package says what it means
         asked("toy", "dog.jpg", failing(UsageError("boxes")))
     with pytest.raises(MemoryError):

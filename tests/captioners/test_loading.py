@@ -27,6 +27,10 @@ class Nameless:
 
 class Mute:
     name = "mute"
+
+class Ending:
+    def __init__(self):
+        raise SystemExit(2)
 """
 
 
@@ -86,6 +90,7 @@ def test_the_fingerprint_follows_the_file(toy: Path) -> None:
     ("called", "line"),
     [
         ("Other", "cannot be loaded: AttributeError: .* no attribute 'Other'"),
+        ("Ending", "cannot be loaded: SystemExit: 2"),
         ("Nameless", "no captioner: it has no attribute `name`"),
         ("Mute", r"no captioner: it has no method `regions\(photo\)`"),
     ],

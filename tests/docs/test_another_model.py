@@ -54,6 +54,24 @@ def test_every_verb_works(desk: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert record["inputs"][0]["path"] == "colours.py:Colours"
 
 
+def test_nonsense_is_a_fault_of_the_model(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = """
+class Nonsense:
+    name = "nonsense"
+
+    def regions(self, photo):
+        return [((0, 0, *photo.size), "a thing", float("nan"))]
+"""
+    (desk / "nonsense.py").write_text(code)
+    for command in ("caption photos", "index photos", "predict {} data --split dev -o out.jsonl"):
+        verb, _, rest = command.partition(" ")
+        model = [] if "{}" in rest else ["--model", "nonsense.py:Nonsense"]
+        rest = rest.format("nonsense.py:Nonsense")
+        assert run([verb, *rest.split(), *model]) == 6, command
+        message = capsys.readouterr().err.splitlines()[-1]
+        assert "region 0: the score is nan" in message
+
+
 def test_an_object_in_python(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(desk)
     from colours import Colours  # type: ignore[import-not-found]

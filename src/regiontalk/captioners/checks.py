@@ -30,7 +30,7 @@ def asked(name: str, photo: str, ask: Callable[[], Answered]) -> Answered:
         raise
     except Nonsense as error:
         raise ModelError(f"the model {name!r} on {photo or 'a photo'}: {error}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # some models end the program
         reason = one_line(f"{type(error).__name__}: {error}")
         raise ModelError(f"the model {name!r} failed on {photo or 'a photo'}: {reason}") from error
 
@@ -85,11 +85,11 @@ def _box(number: int, box: Any, photo_size: tuple[int, int]) -> BoxXYXY:
     least, right, lowest = -ROUNDING, width + ROUNDING, height + ROUNDING
     if min(x0, y0) < least or x1 > right or y1 > lowest:
         raise Nonsense(f"{sides} is outside of the photo of {width}×{height} pixels")
-    if max(x1, y1) <= 1 < max(photo_size):
-        raise Nonsense(f"{sides} is less than a pixel; boxes are in pixels, not fractions")
     x0, y0, x1, y1 = max(x0, 0.0), max(y0, 0.0), min(x1, float(width)), min(y1, float(height))
     if x1 <= x0 or y1 <= y0:
         raise Nonsense(f"{sides} is empty; its sides are left, top, right, bottom")
+    if max(x1, y1) <= 1 < max(photo_size):
+        raise Nonsense(f"{sides} is less than a pixel; boxes are in pixels, not fractions")
     return x0, y0, x1, y1
 
 

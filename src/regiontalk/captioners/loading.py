@@ -78,7 +78,7 @@ def load_captioner(address: CaptionerAddress) -> Captioner:
         captioner = kind() if address.argument is None else kind(address.argument)
     except (RegionTalkError, MemoryError):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # some models read the command line
         reason = one_line(f"{type(error).__name__}: {error}")
         raise ModelError(f"{address}: cannot be loaded: {reason}") from error
     _check(address, captioner)

@@ -16,6 +16,7 @@ def fiftyone_model(model: Callable[[Any], ImageRegions]) -> Any:
         media_type = "image"
         ragged_batches = True  # photos have different sizes
         transforms = None
+        config = None  # FiftyOne itself applies `confidence_thresh` and `classes`
         preprocess = False
 
         def predict(self, arg: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from regiontalk import boxes as geometry
-from regiontalk.errors import DataError, RegionTalkError
+from regiontalk.errors import DataError, ModelError, RegionTalkError
 from regiontalk.images.paths import in_order
 from regiontalk.images.photo import Photo, PhotoSource
 from regiontalk.inference.regions import Look, RegionTable
@@ -125,7 +125,8 @@ class DatasetModel:
         try:
             yield self._shrunk(self.dataset.read_photo(record))
         except RegionTalkError as error:
-            raise DataError(
+            kind = ModelError if isinstance(error, ModelError) else DataError
+            raise kind(
                 f"{self.dataset.folder}: {record.image}: {error.message}", hint=error.hint
             ) from error
 

@@ -222,3 +222,28 @@ def test_b2_captions_survive_a_program_that_keeps_categories_alone(tmp_path, sce
     assert [region.phrase for record in Dataset(tmp_path / "out") for region in record.regions] == [
         "a house"
     ]
+
+
+def test_what_people_corrected_in_fiftyone(tmp_path, scene):
+    """FiftyOne 1.22 reads our file, keeps the captions as they were, and writes labels that people
+    corrected as categories."""
+    scene.save(tmp_path / "scene.jpg")
+    box = (1.0, 2.0, 30.0, 40.0)
+    regions = [
+        Region(box, 0.9, caption, confidence=0.8) for caption in ("a house", "a door", "a roof")
+    ]
+    document = to_coco([ImageRegions("scene.jpg", 96, 64, "tiny", tuple(regions))])
+    first = document["annotations"][0]
+    assert "confidence" not in first, "FiftyOne's own name for `score`"
+    assert first["caption_confidence"] == 0.8
+    for entry in document["annotations"]:
+        entry["supercategory"] = "region"
+    document["categories"][1]["name"] = "a barn door"
+    (tmp_path / "labels.json").write_text(json.dumps(document))
+    prepare("coco", tmp_path / "labels.json", tmp_path / "out")
+    [record] = Dataset(tmp_path / "out")
+    assert record.regions == (
+        TrueRegion(box, "a house", score=0.9, confidence=0.8),
+        TrueRegion(box, "a barn door"),
+        TrueRegion(box, "a roof", score=0.9, confidence=0.8),
+    )

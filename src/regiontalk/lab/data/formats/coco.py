@@ -6,7 +6,10 @@ name of its category; an instance with a caption has that as its phrase, and no 
 skipped. The split comes from the file's name (train2017, val2014).
 
 We write each caption as `caption` and as a separate category: programs show an annotation by its
-category, and most drop unknown keys, so the captions are kept in the files that they write.
+category, and most drop unknown keys, so the captions are kept in the files that they write. FiftyOne
+takes `score` for its `confidence` and cannot read a file that has both: ours is
+`caption_confidence`. It keeps `caption` as it was, so in the files that it writes, the category has
+what people corrected.
 """
 
 from __future__ import annotations
@@ -36,6 +39,8 @@ from regiontalk.lab.data.records import Record, TrueRegion
 from regiontalk.results import BoxXYXY, ImageRegions
 
 _PART = re.compile(r"(?:captions|instances)_(?P<part>(?:train|val|test)\d*)\.json")
+CONFIDENCE = "caption_confidence"
+SUPERCATEGORY = "region"
 
 
 class Photo(NamedTuple):
@@ -63,6 +68,15 @@ def take_entries(path: Path, takes: Mapping[str, Callable[[Mapping[str, Any], st
                 takes[key](as_object(entry), place)
 
 
+class _Object(NamedTuple):
+    """An annotation with a box: its phrase is that of the category, if there is one."""
+
+    box_xyxy: BoxXYXY
+    caption: str | None
+    category: int | None
+    scores: Scores
+
+
 @dataclass
 class _Described:
     """The data of a photo from the files of one part."""
@@ -70,8 +84,7 @@ class _Described:
     place: str
     photo: Photo | None = None
     sentences: list[str] = field(default_factory=list)
-    objects: list[tuple[BoxXYXY, int | str, Scores]] = field(default_factory=list)
-    """Boxes, each with the number of its category or with its caption, and its scores."""
+    objects: list[_Object] = field(default_factory=list)
 
 
 @dataclass
@@ -99,9 +112,11 @@ class _Part:
             return
         caption = as_text(entry["caption"], "caption").strip() if "caption" in entry else None
         if caption is None or "bbox" in entry:
-            box = xywh_box(*entry["bbox"])
-            said = int(entry["category_id"]) if caption is None else caption
-            described.objects.append((box, said, scores_of(entry)))
+            box_xyxy = xywh_box(*entry["bbox"])
+            is_from_fiftyone = entry.get("supercategory") == SUPERCATEGORY
+            by_category = caption is None or is_from_fiftyone
+            category = int(entry["category_id"]) if by_category else None
+            described.objects.append(_Object(box_xyxy, caption, category, _scores(entry)))
         elif caption:
             described.sentences.append(caption)
 
@@ -121,17 +136,38 @@ class _Part:
             photo.height,
             source.split_for(str(identity), photo.name, default=default),
             sentences=tuple(described.sentences),
-            regions=tuple(self._region(*thing, described.place) for thing in described.objects),
+            regions=tuple(self._region(thing, described.place) for thing in described.objects),
             id=str(identity),
         )
         return Item(described.place, record)
 
-    def _region(self, box: BoxXYXY, said: int | str, scores: Scores, place: str) -> TrueRegion:
-        if isinstance(said, str):
-            return TrueRegion(box, said, **scores)
-        if said not in self.categories:
-            raise DataError(f"{place}: no category has the id {said} of one of its objects")
-        return TrueRegion(box, self.categories[said], "object", **scores)
+    def _region(self, thing: _Object, place: str) -> TrueRegion:
+        box_xyxy, caption, category, scores = thing
+        if category is None:
+            assert caption is not None
+            return TrueRegion(box_xyxy, caption, **scores)
+        if category not in self.categories:
+            raise DataError(f"{place}: no category has the id {category} of one of its objects")
+        name = self.categories[category]
+        if caption is None:
+            return TrueRegion(box_xyxy, name, "object", **scores)
+        is_corrected = name != caption
+        return TrueRegion(box_xyxy, name) if is_corrected else TrueRegion(box_xyxy, name, **scores)
+
+
+def _scores(entry: Mapping[str, Any]) -> Scores:
+    """Files of version 0.9 and before have the confidence as `confidence`."""
+    return scores_of({**entry, "confidence": entry.get(CONFIDENCE, entry.get("confidence"))})
+
+
+def _score_fields(region: Mapping[str, Any]) -> dict[str, float]:
+    scores = scores_of(region)
+    fields = {}
+    if "score" in scores:
+        fields["score"] = scores["score"]
+    if "confidence" in scores:
+        fields[CONFIDENCE] = scores["confidence"]
+    return fields
 
 
 def to_coco(photos: Sequence[ImageRegions]) -> dict[str, Any]:
@@ -157,7 +193,7 @@ def to_coco(photos: Sequence[ImageRegions]) -> dict[str, Any]:
                     "area": round(box[2] * box[3], 2),
                     "iscrowd": 0,
                     "caption": region["caption"],
-                    **scores_of(region),
+                    **_score_fields(region),
                 }
             )
     return {
@@ -165,7 +201,8 @@ def to_coco(photos: Sequence[ImageRegions]) -> dict[str, Any]:
         "images": images,
         "annotations": annotations,
         "categories": [
-            {"id": n, "name": name, "supercategory": "region"} for name, n in categories.items()
+            {"id": n, "name": name, "supercategory": SUPERCATEGORY}
+            for name, n in categories.items()
         ],
     }
 
