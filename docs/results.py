@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import densecap_table
-from columns import Column, Section
+from columns import Column, Section, find_figure
 from curves import draw_curves, read_curves
 from headlines import HEADLINES, OTHER_PHOTOS, Headline
 from records import has_known_commit, is_old, standing
@@ -297,11 +297,10 @@ def glance(
 
 def _interval(headline: Headline, run: Run) -> str:
     """The 95 % interval, where the run has one."""
-    key, *deeper = headline.column.keys
-    ends = run.get("intervals", {}).get(key)
-    if deeper or not ends:
+    ends = find_figure(run.get("intervals", {}), headline.column.keys)
+    if not ends:
         return ""
-    low, high = (headline.column.cell({key: end}) for end in ends)
+    low, high = (headline.column.printed_figure(end) for end in ends)
     return f" ({low}–{high})"
 
 
