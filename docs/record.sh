@@ -12,7 +12,8 @@
 #     benchmarks         COCO's AP, POPE, cgF1, CHAIR, diversity and context on dev photos (25 minutes)
 #     nearest-neighbour  K&FF's retrieval baseline on its codes (20 minutes)
 #     weak               the nets that learned from sentences alone: tables 1, 2 and 3, grounding, vector lengths
-#                        (60 minutes, without training: DETECTOR and the runs must be there: docs/model-log.md)
+#                        (without training: DETECTOR, codes/flickr8k.npz by it and the runs must be there:
+#                        docs/model-log.md)
 #     fcln               the paper's network (the runs that FCLN names must be there; hours on a CPU without DEVICE=cuda)
 #     affine             affine regions and boxes (runs/compact-affine and runs/compact-boxes must be there)
 #     coco               COCO's photos by sentences, 1,000 and 5,000 (RANKING_CODES and runs/align-coco-* must be there:
@@ -121,8 +122,8 @@ record_nearest_neighbour() {
 
 record_weak() {
     note="the detector (recipes/vit-coco.toml) knows COCO's object names alone: no phrase on a box, no sentence"
-    weak=$work/weak.npz truths=$work/true-boxes.npz
-    regiontalk data codes $data $weak --model $detector --surroundings
+    weak=codes/flickr8k.npz
+    truths=$work/true-boxes.npz
     regiontalk data codes $data $truths --model $detector --split test --on-truths --surroundings
     for name in brnn deptree defrag brnn-sgd deptree-sgd defrag-sgd weak; do
         regiontalk evaluate alignment runs/align-$name --codes $weak --truth $data --record docs/runs/align-$name --note "$note"
@@ -138,15 +139,15 @@ record_weak() {
         regiontalk evaluate regions --truth $data --split test --predictions $work/$name.jsonl --record docs/runs/$to --note "$note"
     done
     for name in sentences-rnn-beam1 sentences-rnn-beam7 sentences-rnn-rmsprop-beam7; do
-        regiontalk predict runs/${name%-beam?} $data --split test --codes $weak --beam ${name: -1} -o $work/$name.jsonl
-        regiontalk evaluate captions --truth $data --split test --predictions $work/$name.jsonl --training $data --record docs/runs/$name --note "$note"
+        regiontalk predict runs/${name%-beam?} $data --split test --codes $weak --beam ${name: -1} -o $work/photos-$name.jsonl
+        regiontalk evaluate captions --truth $data --split test --predictions $work/photos-$name.jsonl --training $data --record docs/runs/$name --note "$note"
     done
     regiontalk evaluate vector-lengths runs/align-brnn --codes $weak --truth $data -o docs/word-lengths.svg --record docs/runs/vector-lengths-brnn
 }
 
 record_fcln() {
     for name in $fcln; do
-        record_dense runs/$name $name
+        measure_dense runs/$name $name
         regiontalk predict runs/$name $data --split test --regions truth --device $device -o $work/$name-true-boxes.jsonl
         regiontalk evaluate dense --truth $data --split test --predictions $work/$name-true-boxes.jsonl --record docs/runs/$name-true-boxes
     done
@@ -154,12 +155,12 @@ record_fcln() {
 
 record_affine() {
     for name in compact-affine compact-boxes; do
-        record_dense runs/$name $name
+        measure_dense runs/$name $name
     done
 }
 
-# record_dense MODEL NAME: on its own boxes.
-record_dense() {
+# measure_dense MODEL NAME: on its own boxes.
+measure_dense() {
     regiontalk predict $1 $data --split test --device $device -o $work/$2.jsonl
     regiontalk evaluate dense --truth $data --split test --predictions $work/$2.jsonl --record docs/runs/$2
 }
