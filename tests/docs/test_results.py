@@ -236,6 +236,7 @@ def test_the_first_screen_sets_ours_beside_the_published_figure(tmp_path: Path) 
     cells = rows(first, "**Dense captioning, mAP**")[0]
     assert cells[1:3] == ["**20.00**", "5.39 (FCLN, other photos)"]
     assert "10.00 where METEOR ≥ .1" in cells[3]
+    assert cells[4] == "complete"
     assert "do not compare with Visual Genome" in first
 
 
