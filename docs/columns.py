@@ -28,11 +28,15 @@ class Column:
     digits: int | None = 2
 
     def cell(self, run: Run) -> str:
-        return self._show(_find(run, self.keys), self.scale)
+        return self.printed_figure(find_figure(run, self.keys))
+
+    def printed_figure(self, value: Any) -> str:
+        """One of our figures."""
+        return self._show(value, self.scale)
 
     def printed(self, row: Run) -> str:
         """A published row has a list where a run has a group of ranking figures."""
-        value = _find(row, self.keys[:1])
+        value = find_figure(row, self.keys[:1])
         if isinstance(value, list):
             place = RANKS.index(self.keys[1])
             value = value[place] if place < len(value) else None
@@ -44,7 +48,8 @@ class Column:
         return f"{scale * value:.4g}" if self.digits is None else f"{scale * value:.{self.digits}f}"
 
 
-def _find(values: Any, keys: tuple[str, ...]) -> Any:
+def find_figure(values: Any, keys: tuple[str, ...]) -> Any:
+    """What is under the keys of nested dicts, outermost first; None where there is nothing."""
     for key in keys:
         values = values.get(key) if isinstance(values, dict) else None
     return values

@@ -11,8 +11,11 @@
 #     find               phrases found on its regions, photos by search, and DenseCap's table 2 with 600 queries (130 minutes)
 #     benchmarks         COCO's AP, POPE, cgF1, CHAIR, diversity and context on dev photos (25 minutes)
 #     nearest-neighbour  K&FF's retrieval baseline on its codes (20 minutes)
-#     weak               the nets that learned from sentences alone: table 1, grounding, table 3, vector lengths
-#                        (60 minutes, without training: DETECTOR and runs/NAME of every recipe must be there)
+#     weak               the nets that learned from sentences alone: tables 1, 2 and 3, grounding, vector lengths
+#                        (without training: DETECTOR, codes/flickr8k.npz by it and the runs must be there:
+#                        docs/model-log.md)
+#     fcln               the paper's network (the runs that FCLN names must be there; hours on a CPU without DEVICE=cuda)
+#     affine             affine regions and boxes (runs/compact-affine and runs/compact-boxes must be there)
 #     coco               COCO's photos by sentences, 1,000 and 5,000 (RANKING_CODES and runs/align-coco-* must be there:
 #                        docs/alignment.md)
 #     precisions         a detector in every precision of its weights (CHECKPOINT must be there; 10 minutes)
@@ -24,19 +27,24 @@
 #     scale              Ray on 2,000 photos, and 1 million vectors in PostgreSQL (INDEX must be there: the folder of an
 #                        index of 1,000 photos or more; 50 minutes)
 #
-# Without PART: package, names and speed. DATA, OBJECTS, COCO, DETECTOR, CODES, RANKING_CODES, CHECKPOINT and INDEX name
-# other places than those below.
+# Without PART: package, names and speed. DATA, OBJECTS, COCO, DETECTOR, CODES, RANKING_CODES, CHECKPOINT, INDEX and FCLN
+# name other places than those below. BETA and PLACE_WEIGHT belong to runs/align-brnn, WEAK_PLACE_WEIGHT to
+# runs/align-weak (docs/sentences.md).
 # Every call of a part that reads test photos is one more look at test, and is counted.
 set -euo pipefail
 data=${DATA:-data/flickr8k_entities}
 objects=${OBJECTS:-data/coco_objects}
 coco=${COCO:-data/coco118k}
 detector=${DETECTOR:-models/vit-coco}
-codes=${CODES:-codes/flickr8k.npz}
+codes=${CODES:-codes/package.npz}
 ranking_codes=${RANKING_CODES:-codes/coco.npz}
 device=${DEVICE:-auto}
 checkpoint=${CHECKPOINT:-runs/compact-sentences}
 index=${INDEX:-index}
+fcln=${FCLN:-fcln-written fcln-mosaics}
+beta=${BETA:-0.1377}
+place_weight=${PLACE_WEIGHT:-0.1147}
+weak_place_weight=${WEAK_PLACE_WEIGHT:-0.0678}
 model=src/regiontalk/models/weights
 words="people, person, dog, cat, car, bus, train, umbrella, pizza, giraffe, horse, boat, chair, bird, bicycle, laptop"
 taught="the words learned from sentences, but the detector was taught phrases on boxes; that of align-coco-grounding was not"
@@ -117,21 +125,47 @@ record_nearest_neighbour() {
 
 record_weak() {
     note="the detector (recipes/vit-coco.toml) knows COCO's object names alone: no phrase on a box, no sentence"
-    weak=$work/weak.npz truths=$work/true-boxes.npz
-    regiontalk data codes $data $weak --model $detector --surroundings
+    weak=codes/flickr8k.npz
+    truths=$work/true-boxes.npz
     regiontalk data codes $data $truths --model $detector --split test --on-truths --surroundings
-    for name in brnn deptree defrag brnn-sgd deptree-sgd defrag-sgd; do
+    for name in brnn deptree defrag brnn-sgd deptree-sgd defrag-sgd weak; do
         regiontalk evaluate alignment runs/align-$name --codes $weak --truth $data --record docs/runs/align-$name --note "$note"
     done
-    regiontalk evaluate grounding runs/align-brnn --codes $weak --truth $data --place-weight 0.1147 --record docs/runs/align-brnn-grounding --note "$note"
-    regiontalk baseline region-ranking $data $weak --split test --truths $truths --alignment runs/align-brnn --beta 0.1377 --place-weight 0.1147 -o $work/ranking.jsonl
+    chosen="$note; the place weight was chosen on 150 dev photos"
+    regiontalk evaluate grounding runs/align-brnn --codes $weak --truth $data --place-weight $place_weight --record docs/runs/align-brnn-grounding --note "$chosen"
+    regiontalk evaluate grounding runs/align-weak --codes $weak --truth $data --place-weight $weak_place_weight --record docs/runs/align-weak-grounding --note "$chosen"
+    regiontalk baseline region-ranking $data $weak --split test --truths $truths --alignment runs/align-brnn --beta $beta --place-weight $place_weight -o $work/ranking.jsonl
     regiontalk evaluate regions --truth $data --split test --predictions $work/ranking.jsonl --record docs/runs/sentences-regions-ranking --note "$note"
     for name in sentences-regions sentences-regions-multiplicative sentences-regions-views joint sentences-rnn; do
-        regiontalk predict runs/$name $data --codes $truths --on-truths --beam 1 -o $work/$name.jsonl
+        regiontalk predict runs/$name $data --split test --codes $truths --regions truth --beam 1 -o $work/$name.jsonl
         case $name in joint) to=sentences-regions-joint ;; sentences-rnn) to=sentences-regions-full-frame ;; *) to=$name ;; esac
         regiontalk evaluate regions --truth $data --split test --predictions $work/$name.jsonl --record docs/runs/$to --note "$note"
     done
+    for name in sentences-rnn-beam1 sentences-rnn-beam7 sentences-rnn-rmsprop-beam7; do
+        regiontalk predict runs/${name%-beam?} $data --split test --codes $weak --beam ${name: -1} -o $work/photos-$name.jsonl
+        regiontalk evaluate captions --truth $data --split test --predictions $work/photos-$name.jsonl --training $data --record docs/runs/$name --note "$note"
+    done
     regiontalk evaluate vector-lengths runs/align-brnn --codes $weak --truth $data -o docs/word-lengths.svg --record docs/runs/vector-lengths-brnn
+}
+
+record_fcln() {
+    for name in $fcln; do
+        measure_dense runs/$name $name
+        regiontalk predict runs/$name $data --split test --regions truth --device $device -o $work/$name-true-boxes.jsonl
+        regiontalk evaluate dense --truth $data --split test --predictions $work/$name-true-boxes.jsonl --record docs/runs/$name-true-boxes
+    done
+}
+
+record_affine() {
+    for name in compact-affine compact-boxes; do
+        measure_dense runs/$name $name
+    done
+}
+
+# measure_dense MODEL NAME: on its own boxes.
+measure_dense() {
+    regiontalk predict $1 $data --split test --device $device -o $work/$2.jsonl
+    regiontalk evaluate dense --truth $data --split test --predictions $work/$2.jsonl --record docs/runs/$2
 }
 
 make_codes() {

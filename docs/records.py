@@ -10,6 +10,7 @@ Run = dict[str, Any]
 Record = dict[str, Any]
 
 COMPLETE = "complete"
+JUDGED = "judged outside this program"
 UNKNOWN_COMMITS = frozenset({"3e3602d", "e603ef9", "e9e185f"})
 """Named by runs, but in no history of this repository."""
 OUR_PROGRAMS = ("regiontalk ", "python benchmarks/", "python docs/")
@@ -31,6 +32,7 @@ def gaps(run: Run) -> list[str]:
         "files changed since the commit": any(map(is_changed, records)),
         "a step by a script that was not kept": any(is_by_hand(record) for record in records),
         "training not recorded": has_unknown_training(records),
+        JUDGED: any(part["role"] == "judging" for record in records for part in record["inputs"]),
     }
     return [gap for gap, is_there in found.items() if is_there]
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import densecap_table
-from columns import Column, Section
+from columns import Column, Section, find_figure
 from curves import draw_curves, read_curves
 from headlines import HEADLINES, OTHER_PHOTOS, Headline
 from records import has_known_commit, is_old, standing
@@ -56,7 +56,8 @@ are in [results-details.md](results-details.md); runs of the first versions, whi
 - **record**: whether the run can be traced to its recipe. *complete*: every step was a command of ours, at a commit of
   this repository, with unchanged files. *commit unknown*: a step ran where no commit was known, or at one that is in no
   history of this repository. *Training not recorded*: a model folder without its training's record, such as the models
-  in the package ([how they were made](model-card.md#how-it-was-made))."""
+  in the package ([how they were made](model-card.md#how-it-was-made)). *Judged outside this program*: the verdicts are
+  in the run's folder, how they came about is not recorded."""
 DETAILS = """\
 Written by `python docs/results.py`; do not edit. The tables that [results.md](results.md) leaves out, also those of
 earlier models in the package. It explains the columns."""
@@ -288,20 +289,20 @@ def glance(
                     f"**{one.column.cell(run)}**{one.unit}{_interval(one, run)}",
                     theirs,
                     one.explain(run),
+                    standing(run),
                 ]
             )
-    headings = ["", "ours (95 % interval)", "published", "what it means"]
-    table = markdown_table(headings, rows, text_columns=(0, 3))
+    headings = ["", "ours (95 % interval)", "published", "what it means", "record"]
+    table = markdown_table(headings, rows, text_columns=(0, 3, 4))
     return f"## At a glance\n\n{table}\n\n{OTHER_PHOTOS}" if rows else ""
 
 
 def _interval(headline: Headline, run: Run) -> str:
     """The 95 % interval, where the run has one."""
-    key, *deeper = headline.column.keys
-    ends = run.get("intervals", {}).get(key)
-    if deeper or not ends:
+    ends = find_figure(run.get("intervals", {}), headline.column.keys)
+    if not ends:
         return ""
-    low, high = (headline.column.cell({key: end}) for end in ends)
+    low, high = (headline.column.printed_figure(end) for end in ends)
     return f" ({low}–{high})"
 
 

@@ -19,6 +19,13 @@ ROOT = Path(__file__).parents[2]
 
 
 PLACES = {
+    "$weak_place_weight": "0.1",
+    "$place_weight": "0.1",
+    "$beta": "0.1",
+    "${name: -1}": "7",
+    "${name%-beam?}": "sentences-rnn",
+    "$regions": "truth",
+    "$1": "runs/compact",
     "$data": ".",
     "$model": ".",
     "$objects": ".",
@@ -44,9 +51,7 @@ def commands() -> list[list[str]]:
     ]
 
 
-@pytest.mark.parametrize(
-    "words", [one for one in commands() if one[0] != "predict"], ids=lambda words: words[1]
-)
+@pytest.mark.parametrize("words", commands(), ids=lambda words: words[1])
 def test_every_verb_and_option_is_there(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,6 +59,8 @@ def test_every_verb_and_option_is_there(
     for word in words:
         if word.endswith((".jsonl", ".json", ".npz")):
             Path(word).touch()
+        elif word.startswith("runs/"):
+            Path(word).mkdir(parents=True)
     command: click.Command | None = program
     left = list(words)
     while isinstance(command, click.Group):
@@ -96,7 +103,7 @@ def test_an_unknown_part_is_an_error() -> None:
             "coco",
             "precisions",
         ),
-        *("suppression", "speed", "scale", "table1", "table2", "benchmarks"),
+        *("suppression", "speed", "scale", "table1", "table2", "benchmarks", "fcln", "affine"),
     }
 
 

@@ -236,6 +236,7 @@ def test_the_first_screen_sets_ours_beside_the_published_figure(tmp_path: Path) 
     cells = rows(first, "**Dense captioning, mAP**")[0]
     assert cells[1:3] == ["**20.00**", "5.39 (FCLN, other photos)"]
     assert "10.00 where METEOR ≥ .1" in cells[3]
+    assert cells[4] == "complete"
     assert "do not compare with Visual Genome" in first
 
 
@@ -255,6 +256,10 @@ def test_the_overview_shows_an_interval_where_a_run_has_one(tmp_path: Path) -> N
     assert rows(page(tmp_path, **{"judged-vit": judged}), name)[0][1] == "**68.3** %"
     sure = judged | {"intervals": {"right": [62.94, 73.2]}}
     assert rows(page(tmp_path, **{"judged-vit": sure}), name)[0][1] == "**68.3** % (62.9–73.2)"
+    ranked = RANKING | {"intervals": {"text_to_image": {"r1": [22.5, 27.1]}}}
+    name = "**… with the paper's BRNN, R@1**"
+    text = page(tmp_path, **{"align-brnn": ranked})
+    assert rows(text, name)[0][1] == "**24.8** % (22.5–27.1)"
 
 
 def test_a_kind_that_nobody_knows_shows_its_numbers(tmp_path: Path) -> None:

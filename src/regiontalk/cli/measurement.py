@@ -258,6 +258,17 @@ def ranking_table(figures: Mapping[str, Any], groups: Mapping[str, str] = DIRECT
     return title, ("", "R@1", "R@5", "R@10", "median rank"), rows
 
 
+def intervals_table(intervals: Mapping[str, Any], over: str = "photos", digits: int = 1) -> Table:
+    """The 95 % intervals of figures, or of groups of figures."""
+    rows: list[tuple[str, ...]] = []
+    for name, ends in intervals.items():
+        group = ends if isinstance(ends, Mapping) else {"": ends}
+        for inner, (low, high) in group.items():
+            title = f"{DIRECTIONS.get(name, name)} {inner}".strip().replace("_", " ")
+            rows.append((title, f"{low:.{digits}f}", f"{high:.{digits}f}"))
+    return f"95 % intervals, over {over}", ("", "from", "to"), rows
+
+
 def one_decimal(values: Iterable[float]) -> list[str]:
     """Figures as text, with one digit after the point."""
     return [f"{value:.1f}" for value in values]

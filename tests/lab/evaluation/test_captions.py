@@ -101,6 +101,19 @@ def test_all_figures_of_sentences_with_punctuation() -> None:
     assert "meteor" not in scores
 
 
+def test_intervals_are_over_photos() -> None:
+    pairs = [("a dog runs", ["a dog runs"]), ("red", ["red"]), ("two men", ["the grass sits"])]
+    scores = captions.evaluate_captions(pairs, photos=["a", "a", "b"])
+    intervals = scores["intervals"]
+    assert set(intervals) == {"bleu1", "bleu2", "bleu3", "bleu4", "cider", "rouge_l"}
+    # photo a alone has all words right, photo b alone none
+    assert intervals["bleu1"] == [pytest.approx(0), pytest.approx(1)]
+    assert intervals["rouge_l"] == [0, pytest.approx(1)]
+    assert intervals["cider"][0] == 0
+    assert intervals["cider"][1] > scores["cider"]
+    assert "intervals" not in captions.evaluate_captions(pairs)
+
+
 def test_meteor_gets_treebank_words() -> None:
     class Spy:
         metric = "meteor"

@@ -77,6 +77,19 @@ def test_images_without_predictions_and_without_truths_count() -> None:
     assert evaluate(truth, found).map == pytest.approx(51 / 101 / 2)
 
 
+def test_intervals_draw_images_with_their_truths_and_detections() -> None:
+    truth = [record("a", (A, "x")), record("b", (A, "x"))]
+    found = [image("a", (A, 0.5, "x"))]
+    evaluation = DenseEvaluation(truth, Spoken(), RULES["densecap"])
+    evaluation.add(found[0])
+    assert evaluation.result().intervals == {}
+    result = evaluation.result(intervals=True)
+    assert result.map == pytest.approx(51 / 101)
+    # image a twice: all found; image b twice: nothing
+    assert result.intervals == {name: [0, 1] for name in ("map", "map_strict", "detection_map")}
+    assert result.to_dict()["intervals"] == result.intervals
+
+
 def test_nothing_predicted_at_all() -> None:
     for found in ([], [image("a")]):
         result = evaluate([record("a", (A, "x"))], found)

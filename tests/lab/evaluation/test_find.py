@@ -36,12 +36,15 @@ def test_content_words() -> None:
 def test_figures_on_three_phrases_and_one_that_is_not_there() -> None:
     config = FindConfig(likelihood=1.0, choice=1.0, bias=0.0, likely=0.4)
     sought = [
-        Sought(True, ("people",), np.array([False, True]), evidence(-2.0, 0.0)),  # right, p = 0.5
-        Sought(True, ("people",), np.array([True, False]), evidence(-2.0, -1.0)),  # wrong, p = 0.27
         Sought(
-            True, ("other",), np.array([True, False]), None
-        ),  # unknown words: wrong, and not found
-        Sought(False, (), np.array([False, False]), evidence(-5.0, -3.0)),
+            "a", True, ("people",), np.array([False, True]), evidence(-2.0, 0.0)
+        ),  # right, p = 0.5
+        Sought(
+            "a", True, ("people",), np.array([True, False]), evidence(-2.0, -1.0)
+        ),  # wrong, p = 0.27
+        # unknown words: wrong, and not found
+        Sought("b", True, ("other",), np.array([True, False]), None),
+        Sought("b", False, (), np.array([False, False]), evidence(-5.0, -3.0)),
     ]
     figures = evaluate_find(sought, config)
     assert figures["accuracy"] == pytest.approx(1 / 3)
@@ -50,6 +53,12 @@ def test_figures_on_three_phrases_and_one_that_is_not_there() -> None:
     assert figures["types"] == {
         "other": {"accuracy": 0.0, "phrases": 1},
         "people": {"accuracy": 0.5, "phrases": 2},
+    }
+    # photo b has no phrase that is right, a one of two
+    assert figures["intervals"] == {
+        "accuracy": [0.0, 0.5],
+        "found": [0.0, 0.5],
+        "not_there": [1.0, 1.0],
     }
     with pytest.raises(DataError, match="no phrase"):
         evaluate_find(sought[3:], config)

@@ -23,7 +23,7 @@ BOXES = np.array([[0, 0, 100, 80], [0, 0, 20, 20], [50, 40, 100, 80]], dtype=flo
 def mention(
     fits: list[list[float]], xyxy: tuple[float, ...], types: tuple[str, ...] = ("people",)
 ) -> Mention:
-    truth = TrueMention("x", (0, len(fits)), (xyxy[0], xyxy[1], xyxy[2], xyxy[3]), types)
+    truth = TrueMention("photo", "x", (0, len(fits)), (xyxy[0], xyxy[1], xyxy[2], xyxy[3]), types)
     scores = np.array(fits)
     return Mention(truth, BOXES, scores, scores.argmax(axis=1))
 

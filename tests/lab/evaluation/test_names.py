@@ -84,6 +84,12 @@ def test_figures_by_object_by_class_and_without_people():
     assert result["class_mean"] == pytest.approx(250 / 3)
     assert (result["objects"], result["missing"]) == (4, 0)
     assert result["classes"]["dog"] == {"right": 50, "objects": 2}
+    # photo a alone has all right; photo b alone has its cat right, and no people
+    assert result["intervals"] == {
+        "right": [50, 100],
+        "right_without_people": [50, 100],
+        "class_mean": [50, 100],
+    }
 
 
 def test_an_object_without_a_caption_on_its_box_counts_as_wrong():

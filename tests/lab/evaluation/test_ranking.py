@@ -50,6 +50,17 @@ def test_models_are_averaged() -> None:
     assert result["models"] == 2
 
 
+def test_intervals_draw_images_with_their_sentences() -> None:
+    # Image 0 and its two sentences always come first; image 1 and its only sentence come second.
+    model = matrix([[9, 9, 1], [2, 2, 0]], [0, 0, 1])
+    assert "intervals" not in evaluate_ranking([model])
+    intervals = evaluate_ranking([model], intervals=True)["intervals"]
+    assert set(intervals) == {"image_to_text", "text_to_image"}
+    for direction in intervals.values():
+        assert direction["r1"] == [0, 100]
+        assert direction["r5"] == [100, 100]
+
+
 def test_no_model() -> None:
     with pytest.raises(DataError, match="no scores"):
         evaluate_ranking([])

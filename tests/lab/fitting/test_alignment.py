@@ -32,7 +32,7 @@ def made_up(likelihood: float, place: float, photos: int = 40) -> list[list[Alig
         evidence = SentenceEvidence(fits, likelihoods, places, np.ones(6, dtype=bool), function)
         x0, y0, x1, y1 = BOXES[regions].T.tolist()
         truths = [
-            TrueMention("", (3 * n, 3 * n + 3), (x0[n], y0[n], x1[n], y1[n]), ("other",))
+            TrueMention("", "", (3 * n, 3 * n + 3), (x0[n], y0[n], x1[n], y1[n]), ("other",))
             for n in (0, 1)
         ]
         made.append([AlignedSentence(evidence, tuple(range(6)), BOXES, tuple(truths))])

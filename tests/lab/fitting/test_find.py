@@ -24,7 +24,7 @@ def made_up(count: int, regions: int = 12) -> list[Sought]:
         right = np.arange(regions) == chance.choice(regions, p=shares / shares.sum())
         photo_fit = float(chance.normal(1.0 if here else 0.0, 0.3))
         evidence = PhraseEvidence(photo_fit, *features.T)
-        sought.append(Sought(here, ("other",) if here else (), right & here, evidence))
+        sought.append(Sought("", here, ("other",) if here else (), right & here, evidence))
     return sought
 
 

@@ -16,6 +16,7 @@ from regiontalk.cli.measurement import (
     Measurement,
     Table,
     compared,
+    intervals_table,
     measured,
     one_decimal,
 )
@@ -72,7 +73,12 @@ def _objects_report(figures: dict[str, Any]) -> tuple[Any, ...]:
         for way, answers in figures["presence"].items()
     ]
     columns = ("is it there? absent ones:", *measures, "questions")
-    return figures, (title, ("", ""), [*where, *both]), ("", columns, questions)
+    return (
+        figures,
+        (title, ("", ""), [*where, *both]),
+        ("", columns, questions),
+        intervals_table(figures["intervals"]),
+    )
 
 
 @click.command()
@@ -88,13 +94,12 @@ def chair(*, truth: Path, predictions: Path, split: str | None, measurement: Mea
     images = {record.image: None for record in records}
     sentences = read_sentences(predictions, images, measurement.problems)
     figures = evaluate_chair(records, sentences)
-    rows = [
-        (name, *one_decimal((figures[name], *interval)))
-        for name, interval in figures["intervals"].items()
-    ]
+    rows = [(name, f"{figures[name]:.1f}") for name in figures["intervals"]]
     title = f"{figures['sentences']} sentences, {figures['mentions']} mentions of objects, in %"
     invented = ("not there", ("noun", "times"), figures["invented"].items())
-    measurement.finish(figures, (title, ("", "", "from", "to"), rows), invented)
+    measurement.finish(
+        figures, (title, ("", ""), rows), intervals_table(figures["intervals"]), invented
+    )
 
 
 @click.command()

@@ -4,7 +4,7 @@ docs/evaluation.md)."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import chain, starmap
@@ -19,6 +19,7 @@ from regiontalk.cli.measurement import (
     Table,
     compared,
     figures_table,
+    intervals_table,
     measured,
     photo_opener,
     ranking_table,
@@ -87,7 +88,7 @@ def dense(
         )
         for image in measurement.predictions(predictions, evaluation.sizes):
             evaluation.add(image)
-        result = evaluation.result(not no_reference_scores)
+        result = evaluation.result(not no_reference_scores, intervals=True)
         measurement.finish(result.to_dict(), *_dense_tables(result))
         if output is not None:
             predicted = read_predictions(predictions, evaluation.sizes, Problems())
@@ -125,16 +126,16 @@ def captions(
         }
         measurement.record.uses("predictions", predictions)
         sentences = read_sentences(predictions, references, measurement.problems)
+        photos = [path for path in references if path in sentences]
         figures = evaluate_captions(
-            [(sentences[path], references[path]) for path in references if path in sentences],
-            scorer,
+            [(sentences[path], references[path]) for path in photos], scorer, photos
         )
     if training is not None:
         records = read_truth(training, "train", measurement.problems)
         figures["in_training"] = share_found(
             sentences.values(), chain.from_iterable(record.sentences for record in records)
         )
-    measurement.finish(figures, figures_table("Sentences", figures))
+    measurement.finish(figures, *_sentence_tables("Sentences", figures))
 
 
 @click.command()
@@ -158,7 +159,7 @@ def regions(
             predictions, {record.image: (record.width, record.height) for record in records}
         )
         figures = evaluate_regions(records, predicted, scorer, measurement.problems)
-    measurement.finish(figures, figures_table("Captions of given regions", figures))
+    measurement.finish(figures, *_sentence_tables("Captions of given regions", figures))
 
 
 @click.command()
@@ -208,8 +209,8 @@ def ranking(*, scores: tuple[Path, ...], first: int | None, measurement: Measure
         measurement.record.uses("scores", path)
         model = load_scores(path)
         models.append(model if first is None else model.first(first))
-    figures = evaluate_ranking(models)
-    measurement.finish(figures, ranking_table(figures))
+    figures = evaluate_ranking(models, intervals=True)
+    measurement.finish(figures, ranking_table(figures), intervals_table(figures["intervals"]))
 
 
 def _scorer(
@@ -226,6 +227,11 @@ def _scorer(
     by_words = "captions are scored by unigram F1; do not compare with published figures"
     measurement.message(f"without METEOR: {by_words if stand_in else 'only the other figures'}")
     return nullcontext(stand_in)
+
+
+def _sentence_tables(title: str, figures: Mapping[str, Any]) -> tuple[Table, Table]:
+    single = {name: value for name, value in figures.items() if name != "intervals"}
+    return figures_table(title, single), intervals_table(figures["intervals"], digits=4)
 
 
 def _dense_tables(result: DenseResult) -> Iterator[Table]:
@@ -255,6 +261,7 @@ def _dense_tables(result: DenseResult) -> Iterator[Table]:
     cells = zip(IOU_THRESHOLDS, result.ap, strict=True)
     columns = ["AP", *(f"{metric} > {score:g}" for score in LANGUAGE_THRESHOLDS)]
     yield "", columns, [[f"IoU {iou:g}", *map(_percent, values)] for iou, values in cells]
+    yield intervals_table(result.intervals, digits=4)
 
 
 def _percent(value: float) -> str:

@@ -14,6 +14,7 @@ from regiontalk.cli.measurement import (
     INPUT,
     Measurement,
     Table,
+    intervals_table,
     measured,
     ranking_table,
     share,
@@ -110,6 +111,7 @@ def names(
         (name, f"{figures[name]:.2f}") for name in ("right", "right_without_people", "class_mean")
     ]
     tables: list[Table] = [(f"{figures['objects']} objects, named in %", ("", "right"), rows)]
+    tables.append(intervals_table(figures["intervals"]))
     if classes:
         by_class = [
             (name, f"{one['right']:.2f}", one["objects"])
@@ -163,8 +165,8 @@ def alignment(
         for checkpoint in best_checkpoints(model):
             measurement.uses_model(checkpoint, device)
         scores = score_matrices(model, coded, list(records), pick_device(device))
-    figures = evaluate_ranking(scores)
-    measurement.finish(figures, ranking_table(figures))
+    figures = evaluate_ranking(scores, intervals=True)
+    measurement.finish(figures, ranking_table(figures), intervals_table(figures["intervals"]))
 
 
 @click.command()
@@ -213,7 +215,9 @@ def grounding(
         for name, row in shares.items()
     ]
     measurement.finish(
-        figures, (f"{len(dataset)} images", ("", "IoU ≥ 0.5", "pointing", "phrases"), rows)
+        figures,
+        (f"{len(dataset)} images", ("", "IoU ≥ 0.5", "pointing", "phrases"), rows),
+        intervals_table(figures["intervals"], digits=3),
     )
 
 
@@ -254,7 +258,11 @@ def find(*, model: Path, truth: Path, split: str, device: str, measurement: Meas
         (f"best region right: {name}", share(one["accuracy"]))
         for name, one in figures["types"].items()
     ]
-    measurement.finish(figures, (f"{figures['phrases']} phrases in %", ("", ""), rows))
+    measurement.finish(
+        figures,
+        (f"{figures['phrases']} phrases in %", ("", ""), rows),
+        intervals_table(figures["intervals"], digits=3),
+    )
 
 
 @click.command()

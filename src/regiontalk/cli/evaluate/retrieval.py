@@ -17,6 +17,7 @@ from regiontalk.cli.measurement import (
     INPUT,
     Measurement,
     figures_table,
+    intervals_table,
     measured,
     split_option,
     truth_option,
@@ -148,13 +149,10 @@ def retrieval(
         figures = evaluate_retrieval(query_set, answers) | {"seconds": seconds}
     shown = {name: value for name, value in figures.items() if name not in ("seconds", "intervals")}
     shown |= {f"seconds {name}": value for name, value in figures.get("seconds", {}).items()}
-    intervals = [
-        (name, f"{low:.1f}", f"{high:.1f}") for name, (low, high) in figures["intervals"].items()
-    ]
     measurement.finish(
         figures,
         figures_table("Retrieval", shown),
-        ("95 % intervals, over queries", ("", "from", "to"), intervals),
+        intervals_table(figures["intervals"], "queries"),
     )
 
 

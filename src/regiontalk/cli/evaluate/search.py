@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from regiontalk.cli import console
-from regiontalk.cli.measurement import Measurement, Table, measured, ranking_table
+from regiontalk.cli.measurement import Measurement, Table, intervals_table, measured, ranking_table
 from regiontalk.cli.options import MODEL, PLACE
 from regiontalk.cli.splits import test_split_option
 from regiontalk.lab.data.records import open_split
@@ -61,7 +61,9 @@ def search(
         lambda texts: console.track(texts, "sentences", len(texts), measurement.quiet),
     )
     groups = {"text_to_image": "search", "by_vectors_alone": "by vectors alone"}
-    measurement.finish(figures, ranking_table(figures, groups))
+    measurement.finish(
+        figures, ranking_table(figures, groups), intervals_table(figures["intervals"])
+    )
 
 
 def _words_table(figures: dict[str, Any]) -> Table:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from regiontalk.boxes import Floats, Integers
 from regiontalk.errors import DataError
+from regiontalk.lab.evaluation.intervals import bootstrap_photos
 from regiontalk.lab.evaluation.language import CorpusScorer
 from regiontalk.lab.evaluation.ptb import tokenize
 
@@ -27,9 +29,14 @@ ROUGE_BETA = 1.2
 
 
 def evaluate_captions(
-    pairs: Iterable[tuple[str, Sequence[str]]], meteor: CorpusScorer | None = None
+    pairs: Iterable[tuple[str, Sequence[str]]],
+    meteor: CorpusScorer | None = None,
+    photos: Sequence[Hashable] | None = None,
 ) -> dict[str, Any]:
-    """Every figure for (sentence, references) pairs: between 0 and 1, CIDEr up to 10."""
+    """Every figure for (sentence, references) pairs: between 0 and 1, CIDEr up to 10.
+
+    `photos`: the photo of each pair, for `intervals` of 95 % over photos (METEOR has none).
+    """
     words = [
         (tokenize(sentence), list(map(tokenize, references))) for sentence, references in pairs
     ]
@@ -42,7 +49,22 @@ def evaluate_captions(
         joined = [(" ".join(ours), list(map(" ".join, references))) for ours, references in words]
         figures["meteor"] = meteor.corpus_score(joined)
     figures |= {"cider": cider(words), "rouge_l": rouge_l(words)}
-    return figures | {"sentences": len(words), "distinct": len({ours for ours, _ in words})}
+    figures |= {"sentences": len(words), "distinct": len({ours for ours, _ in words})}
+    return figures | ({} if photos is None else {"intervals": _intervals(words, photos)})
+
+
+def _intervals(pairs: Sequence[WordPair], photos: Sequence[Hashable]) -> dict[str, list[float]]:
+    """CIDEr's word frequencies stay those of all pairs."""
+    counts = np.array([_bleu_counts(*pair) for pair in pairs])
+    ciders = cider_scores(pairs)
+    rouges = np.array([_rouge_l(*pair) for pair in pairs])
+
+    def figures_of(times: Integers) -> dict[str, float]:
+        bleus = {f"bleu{n}": value for n, value in enumerate(_bleu(times @ counts), start=1)}
+        means = {"cider": times @ ciders / times.sum(), "rouge_l": times @ rouges / times.sum()}
+        return bleus | {name: float(value) for name, value in means.items()}
+
+    return bootstrap_photos(photos, figures_of)
 
 
 def share_found(sentences: Iterable[str], training: Iterable[str]) -> float:
@@ -55,18 +77,26 @@ def share_found(sentences: Iterable[str], training: Iterable[str]) -> float:
 def bleu(pairs: Sequence[WordPair]) -> tuple[float, float, float, float]:
     """Corpus BLEU with the reference length nearest to the sentence's (of two equally near, the
     shorter)."""
+    return _bleu(np.sum([_bleu_counts(*pair) for pair in pairs], axis=0))
+
+
+def _bleu_counts(ours: Words, references: Sequence[Words]) -> Floats:
+    """What BLEU adds up over the pairs: right n-grams (4), n-grams (4), and the lengths of the
+    sentence and of the nearest reference."""
     correct = np.zeros(LONGEST_NGRAM)
-    guessed = np.zeros(LONGEST_NGRAM)
-    length = reference_length = 0
-    for ours, references in pairs:
-        length += len(ours)
-        reference_length += min((abs(len(one) - len(ours)), len(one)) for one in references)[1]
-        guessed += [max(0, len(ours) - n) for n in range(LONGEST_NGRAM)]
-        limits: Ngrams = Counter()
-        for one in references:
-            limits |= ngrams(one)
-        for gram, count in ngrams(ours).items():
-            correct[len(gram) - 1] += min(count, limits[gram])
+    limits: Ngrams = Counter()
+    for one in references:
+        limits |= ngrams(one)
+    for gram, count in ngrams(ours).items():
+        correct[len(gram) - 1] += min(count, limits[gram])
+    guessed = [max(0, len(ours) - n) for n in range(LONGEST_NGRAM)]
+    nearest = min((abs(len(one) - len(ours)), len(one)) for one in references)[1]
+    return np.array([*correct, *guessed, len(ours), nearest])
+
+
+def _bleu(totals: Floats) -> tuple[float, float, float, float]:
+    correct, guessed = totals[:LONGEST_NGRAM], totals[LONGEST_NGRAM:-2]
+    length, reference_length = totals[-2:].tolist()
     # The small numbers are coco-caption's: no division by zero, and zero stays (almost) zero.
     precisions = np.cumprod((correct + 1e-15) / (guessed + 1e-9))
     ratio = (length + 1e-15) / (reference_length + 1e-9)
@@ -108,6 +138,11 @@ def common_length(a: Words, b: Words) -> int:
 def cider(pairs: Sequence[WordPair]) -> float:
     """CIDEr-D without its repetition clause, as coco-caption has it: mean over sentences, times
     ten."""
+    return float(np.mean(cider_scores(pairs)))
+
+
+def cider_scores(pairs: Sequence[WordPair]) -> Floats:
+    """The CIDEr of each sentence."""
     references = [list(map(ngrams, more)) for _, more in pairs]
     frequency: Ngrams = Counter()
     for more in references:
@@ -118,7 +153,7 @@ def cider(pairs: Sequence[WordPair]) -> float:
         vector = _Weights(ngrams(ours), frequency, log_images)
         total = sum(vector.similarity(_Weights(one, frequency, log_images)) for one in more)
         scores.append(10 * total / len(more))
-    return float(np.mean(scores))
+    return np.array(scores)
 
 
 class _Weights:

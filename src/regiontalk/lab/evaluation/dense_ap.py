@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from regiontalk.boxes import Floats
+from regiontalk.boxes import Floats, Integers
 from regiontalk.errors import DataError
 from regiontalk.lab.data.merged_truth import TruthImage, truth_of, truths_by_path
 from regiontalk.lab.data.records import Record
@@ -28,6 +28,7 @@ from regiontalk.lab.evaluation.average_precision import (
     mean_strict,
 )
 from regiontalk.lab.evaluation.box_format import MIN_BOXES_TO_JUDGE, BoxCheck
+from regiontalk.lab.evaluation.intervals import bootstrap
 from regiontalk.lab.evaluation.language import SentenceScorer, TreebankWords, score_once
 from regiontalk.lab.evaluation.matching import MatchedImage, boxes_of, match
 from regiontalk.lab.evaluation.reference_scores import measure_references
@@ -47,6 +48,7 @@ class DenseResult:
     detection_ap: Floats
     language: float  # mean score of the captions against their image's bag of references
     reference_scores: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    intervals: Mapping[str, list[float]] = field(default_factory=dict)  # 95 %, over images
 
     @property
     def map(self) -> float:
@@ -77,6 +79,7 @@ class DenseResult:
             "detections": self.detections,
             "protocol": self.protocol,
             "reference_scores": dict(self.reference_scores),
+            "intervals": dict(self.intervals),
         }
 
 
@@ -146,7 +149,7 @@ class DenseEvaluation:
         if len(self.waiting) >= self.BATCH:
             self._score_waiting()
 
-    def result(self, reference_scores: bool = False) -> DenseResult:
+    def result(self, reference_scores: bool = False, intervals: bool = False) -> DenseResult:
         self._score_waiting()
         if self.check is not None:
             self.check.verdict()
@@ -167,17 +170,43 @@ class DenseEvaluation:
             detection_ap=ap[:, 0],
             language=self.bag_total / self.captions if self.captions else 0.0,
             reference_scores=references,
+            intervals=self.intervals() if intervals else {},
         )
 
     def pool(self) -> Pool:
         """All detections, best first; of equal scores the first by path, box and caption."""
-        found = [self.matched[path] for path in sorted(self.matched)]
+        return self._pool_and_images()[0]
+
+    def _pool_and_images(self) -> tuple[Pool, Integers]:
+        """The pool, and the number of the image of each detection, in the order of the paths."""
+        images = [self.matched.get(path) for path in sorted(self.truths)]
+        counts = np.array([0 if image is None else len(image.scores) for image in images])
+        found = [image for image in images if image is not None]
         scores = np.concatenate([np.empty(0), *(image.scores for image in found)])
         order = np.argsort(-scores, kind="stable")
         overlaps = np.concatenate([np.empty(0), *(image.overlaps for image in found)])
         language = np.concatenate([np.empty(0), *(image.language for image in found)])
         truths = sum(len(truth.references) for truth in self.truths.values())
-        return Pool(overlaps[order], language[order], truths)
+        numbers = np.repeat(np.arange(len(images)), counts)
+        return Pool(overlaps[order], language[order], truths), numbers[order]
+
+    def intervals(self) -> dict[str, list[float]]:
+        """The 95 % intervals of `map`, `map_strict` and `detection_map`, over images."""
+        truths = np.array([len(self.truths[path].references) for path in sorted(self.truths)])
+        pool, images = self._pool_and_images()
+
+        def figures_of(sample: Integers) -> dict[str, float]:
+            times = np.bincount(sample, minlength=len(truths))
+            rows = np.repeat(np.arange(len(images)), times[images])
+            drawn = Pool(pool.overlaps[rows], pool.language[rows], int(truths[sample].sum()))
+            ap = curves(drawn, self.rules).mean(axis=2)
+            return {
+                "map": float(ap[:, 1:].mean()),
+                "map_strict": mean_strict(ap[:, 1:]),
+                "detection_map": float(ap[:, 0].mean()),
+            }
+
+        return bootstrap(len(truths), figures_of)
 
     def image_maps(self) -> dict[str, float]:
         """The mAP of every image with truths as if it were the only one, to find the best and the

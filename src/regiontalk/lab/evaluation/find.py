@@ -22,6 +22,7 @@ from regiontalk.inference.phrases import read_phrases
 from regiontalk.inference.regions import RegionTable
 from regiontalk.lab.data.records import Record, TrueRegion
 from regiontalk.lab.evaluation.grounding import RIGHT_IOU
+from regiontalk.lab.evaluation.intervals import bootstrap_shares
 from regiontalk.lab.evaluation.reliability import Judged, summary
 from regiontalk.language.vocabulary import FUNCTION_WORDS, clean_karpathy
 from regiontalk.model import Model
@@ -31,6 +32,7 @@ from regiontalk.models.settings import FindConfig
 class Sought(NamedTuple):
     """A phrase that was looked for in a photo."""
 
+    image: str
     here: bool
     types: tuple[str, ...]
     right: Verdicts
@@ -98,6 +100,7 @@ def seek(
     found = iter(finder.gather(model.runtime, readable, regions, by_likelihood))
     return [
         Sought(
+            record.image,
             number < len(true),
             types[number],
             rights[number],
@@ -110,27 +113,36 @@ def seek(
 def evaluate_find(sought: Iterable[Sought], config: FindConfig) -> dict[str, Any]:
     """`accuracy`: the share of phrases whose best region is right; `found`: that are reported as
     present; `not_there`: the share of other photos' phrases that are not;
-    `expected_calibration_error` of the best score."""
+    `expected_calibration_error` of the best score; `intervals` of 95 %, over photos."""
     right: list[bool] = []
     every: list[float] = []
     scores: dict[bool, list[float]] = {True: [], False: []}
+    photos: dict[bool, list[str]] = {True: [], False: []}
+    right_here: list[bool] = []
     types: dict[str, list[bool]] = defaultdict(list)
     for one in sought:
         likely = one.probabilities(config)
         right.append(one.evidence is not None and bool(one.right[likely.argmax()]))
         every.append(float(likely.max()))
         scores[one.here].append(every[-1])
+        photos[one.here].append(one.image)
+        right_here += [right[-1]] * one.here
         for name in one.types:
             types[name].append(right[-1])
     if not scores[True]:
         raise DataError("no phrase to look for", hint="records of Flickr30k Entities have them")
     here = np.array(scores[True])
     absent = np.array(scores[False])
+    reported = (here >= config.likely).tolist()
+    rejected = (absent < config.likely).tolist()
     best = Judged(np.array(every), np.array(right), 1)
+    intervals = bootstrap_shares(photos[True], {"accuracy": right_here, "found": reported})
+    if rejected:
+        intervals |= bootstrap_shares(photos[False], {"not_there": rejected})
     return {
-        "accuracy": sum(right) / len(here),
-        "found": float((here >= config.likely).mean()),
-        "not_there": float((absent < config.likely).mean()) if len(absent) else None,
+        "accuracy": float(np.mean(right_here)),
+        "found": float(np.mean(reported)),
+        "not_there": float(np.mean(rejected)) if rejected else None,
         "expected_calibration_error": summary(best, best.scores)["expected_calibration_error"],
         "phrases": len(here),
         "phrases_not_there": len(absent),
@@ -138,4 +150,5 @@ def evaluate_find(sought: Iterable[Sought], config: FindConfig) -> dict[str, Any
             name: {"accuracy": float(np.mean(own)), "phrases": len(own)}
             for name, own in sorted(types.items())
         },
+        "intervals": intervals,
     }

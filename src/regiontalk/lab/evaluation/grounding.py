@@ -20,6 +20,7 @@ from regiontalk import boxes as geometry
 from regiontalk.errors import DataError
 from regiontalk.inference.maxsim import align_words
 from regiontalk.lab.data.records import Record
+from regiontalk.lab.evaluation.intervals import bootstrap_shares
 from regiontalk.language.vocabulary import clean_karpathy
 from regiontalk.results import BoxXYXY
 
@@ -34,6 +35,7 @@ Floats = NDArray[np.floating]
 class TrueMention:
     """A phrase, where it stands among its sentence's words, and its true box."""
 
+    image: str
     sentence: str
     words: tuple[int, int]
     xyxy: BoxXYXY
@@ -68,7 +70,8 @@ def true_mentions(record: Record) -> Iterator[TrueMention]:
             start = _find(phrase, clean_karpathy(sentence))
             if start is not None:
                 types = tuple((region.type or "other").split("/"))
-                yield TrueMention(sentence, (start, start + len(phrase)), region.xyxy, types)
+                words = (start, start + len(phrase))
+                yield TrueMention(record.image, sentence, words, region.xyxy, types)
 
 
 def _find(part: Sequence[str], words: Sequence[str]) -> int | None:
@@ -94,11 +97,14 @@ def most_chosen(chain: NDArray[np.intp], words: tuple[int, int]) -> int:
 
 def evaluate_grounding(mentions: Iterable[Mention], beta: float | None = None) -> dict[str, Any]:
     """Shares of mentions: `accuracy` and `pointing` of the model, for phrases of each type, and
-    without a model; `chain`: if `align` is not told what the phrases are."""
+    without a model; `chain`: if `align` is not told what the phrases are; `intervals` of 95 %, over
+    photos."""
     rows: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     types: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     chance: list[tuple[float, float]] = []
+    photos: list[str] = []
     for mention in mentions:
+        photos.append(mention.truth.image)
         right, pointed = _verdicts(mention.boxes_xyxy, mention.truth.xyxy)
         chance.append((float(np.mean(right)), float(np.mean(pointed))))
         for name, row in _choices(mention, beta).items():
@@ -115,6 +121,7 @@ def evaluate_grounding(mentions: Iterable[Mention], beta: float | None = None) -
         "chain": _summary(rows["chain"]),
         "baselines": {name: _summary(own) for name, own in baselines.items()},
         "types": {name: _summary(types[name]) for name in sorted(types)},
+        "intervals": _intervals(photos, rows["model"]),
     }
 
 
@@ -145,6 +152,13 @@ def _verdicts(boxes_xyxy: Floats, truth: BoxXYXY) -> tuple[NDArray[np.bool_], ND
 
 def is_right(boxes_xyxy: Floats, truth: BoxXYXY) -> NDArray[np.bool_]:
     return geometry.iou(boxes_xyxy, [truth])[:, 0] >= RIGHT_IOU
+
+
+def _intervals(
+    photos: Sequence[str], outcomes: Sequence[tuple[bool, bool]]
+) -> dict[str, list[float]]:
+    right, pointed = zip(*outcomes, strict=True)
+    return bootstrap_shares(photos, {"accuracy": right, "pointing": pointed})
 
 
 def _summary(outcomes: Sequence[tuple[float, float]]) -> dict[str, Any]:

@@ -3,7 +3,7 @@ replacement from what was measured."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -29,6 +29,38 @@ def bootstrap(
     tail = (1 - COVERAGE) / 2
     intervals = {}
     for name in samples[0]:
-        low, high = np.quantile([sample[name] for sample in samples], [tail, 1 - tail])
+        drawn = [sample[name] for sample in samples]
+        # The ends are figures of samples, not between two: a median rank may be infinite.
+        low, high = np.quantile(drawn, [tail, 1 - tail], method="inverted_cdf")
         intervals[name] = [float(low), float(high)]
     return intervals
+
+
+def bootstrap_photos(
+    photos: Sequence[Hashable], figures_of: Callable[[Integers], Mapping[str, float]]
+) -> dict[str, list[float]]:
+    """The same for items that belong to photos, such as phrases: photos are drawn, each with all of
+    its items.
+
+    `photos`: the photo of each item. `figures_of`: the figures of a sample, given by how often each
+    item was drawn.
+    """
+    numbers = {photo: number for number, photo in enumerate(dict.fromkeys(photos))}
+    owners = np.array([numbers[photo] for photo in photos])
+
+    def figures_of_photos(sample: Integers) -> Mapping[str, float]:
+        return figures_of(np.bincount(sample, minlength=len(numbers))[owners])
+
+    return bootstrap(len(numbers), figures_of_photos)
+
+
+def bootstrap_shares(
+    photos: Sequence[Hashable], right: Mapping[str, Sequence[bool] | Sequence[float]]
+) -> dict[str, list[float]]:
+    """Intervals of shares: for each name, which of the items are right."""
+    outcomes = {name: np.asarray(each, dtype=np.float64) for name, each in right.items()}
+
+    def shares_of(times: Integers) -> dict[str, float]:
+        return {name: float(times @ each / times.sum()) for name, each in outcomes.items()}
+
+    return bootstrap_photos(photos, shares_of)

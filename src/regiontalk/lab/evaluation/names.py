@@ -7,15 +7,19 @@ name a class in common, and not a man where the other names a woman.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from regiontalk import boxes as geometry
+from regiontalk.boxes import Integers
 from regiontalk.errors import DataError
 from regiontalk.lab.data.dataset_model import DatasetModel
 from regiontalk.lab.data.records import Record, TrueRegion
+from regiontalk.lab.evaluation.intervals import bootstrap
 from regiontalk.lab.evaluation.matching import boxes_of, captions_at
 from regiontalk.language.head_nouns import head_words, named_classes
 from regiontalk.language.object_names import singulars
@@ -82,32 +86,59 @@ def evaluate_names(
 ) -> dict[str, Any]:
     """Captions of `photos` against the objects of `records` that lie on the same boxes (IoU ≥ 0.9).
 
-    An object without a caption (`missing`) counts as named wrongly. Shares are in percent.
+    An object without a caption (`missing`) counts as named wrongly. Shares are in percent;
+    `intervals` of 95 % are over photos.
     """
     truths = {one.image: objects_of(one, smallest) for one in records}
     every_region = chain.from_iterable(truths.values())
-    objects = Counter(region.phrase for region in every_region)
-    if not objects:
+    classes = sorted({region.phrase for region in every_region})
+    if not classes:
         raise DataError(
             "no object to name", hint="regions of type 'object' with a class name as their phrase"
         )
-    right: Counter[str] = Counter()
+    rows = {path: row for row, path in enumerate(truths)}
+    columns = {name: column for column, name in enumerate(classes)}
+    objects = np.zeros((len(rows), len(columns)), dtype=np.intp)
+    right = np.zeros_like(objects)
+    for path, own in truths.items():
+        for truth in own:
+            objects[rows[path], columns[truth.phrase]] += 1
     captioned = 0
     for photo in photos:
         own = truths[photo.path]
         for truth, caption in zip(own, captions_at(boxes_of(own), photo.regions), strict=True):
             captioned += caption is not None
-            right[truth.phrase] += truth.phrase in named_classes(caption or "")
-    total = objects.total()
-    others = objects.total() - objects[PEOPLE]
-    shares = {name: 100 * right[name] / count for name, count in sorted(objects.items())}
+            is_named = truth.phrase in named_classes(caption or "")
+            right[rows[photo.path], columns[truth.phrase]] += is_named
+    others = np.array([name != PEOPLE for name in classes])
+    counts = objects.sum(axis=0)
+    shares = 100 * right.sum(axis=0) / counts
     return {
-        "right": 100 * right.total() / total,
-        "right_without_people": 100 * (right.total() - right[PEOPLE]) / others if others else 0.0,
-        "class_mean": sum(shares.values()) / len(shares),
-        "objects": total,
-        "missing": total - captioned,
+        **_shares(objects, right, others),
+        "objects": int(counts.sum()),
+        "missing": int(counts.sum()) - captioned,
         "classes": {
-            name: {"right": share, "objects": objects[name]} for name, share in shares.items()
+            name: {"right": float(shares[column]), "objects": int(counts[column])}
+            for name, column in columns.items()
         },
+        "intervals": bootstrap(
+            len(rows), lambda sample: _shares(objects[sample], right[sample], others)
+        ),
     }
+
+
+def _shares(objects: Integers, right: Integers, others: NDArray[np.bool_]) -> dict[str, float]:
+    """From how many objects of each class are in each photo (P, classes), and how many are named
+    rightly. `others`: the classes that are not people. Classes that do not occur are left out."""
+    counts = objects.sum(axis=0)
+    named = right.sum(axis=0)
+    occurs = counts > 0
+    return {
+        "right": _percent(named.sum(), counts.sum()),
+        "right_without_people": _percent(named[others].sum(), counts[others].sum()),
+        "class_mean": float(100 * (named[occurs] / counts[occurs]).mean()) if occurs.any() else 0.0,
+    }
+
+
+def _percent(part: int, whole: int) -> float:
+    return 100 * float(part) / float(whole) if whole else 0.0

@@ -12,13 +12,17 @@ from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
+from numpy.typing import NDArray
 
 from regiontalk.boxes import Floats, Integers
 from regiontalk.errors import DataError
 from regiontalk.io.files import open_file, read_json_lines
 from regiontalk.io.typed import WithMore, to_dataclass
+from regiontalk.lab.evaluation.intervals import bootstrap_photos
 
 RECALL_RANKS = (1, 5, 10)
+Ranks = NDArray[np.number]  # from 1; infinite where nothing was found
+
 ROWS_AT_ONCE = 256
 LARGEST_ARRAYS = 1 << 32  # bytes: 100,000 images × 10,000 sentences in float32
 
@@ -37,26 +41,53 @@ class ScoreMatrix:
         return ScoreMatrix(self.scores[:images, columns], self.owners[columns])
 
 
-def recalls(ranks: Integers) -> dict[str, float]:
+def recalls(ranks: Ranks) -> dict[str, float]:
     """Recall in percent at 1, 5 and 10, and the median rank (1 is best)."""
     return {f"r{cut}": 100 * float((ranks <= cut).mean()) for cut in RECALL_RANKS} | {
         "median_rank": float(np.median(ranks))
     }
 
 
-def evaluate_ranking(models: Iterable[ScoreMatrix]) -> dict[str, Any]:
-    """Both directions; over several models the mean of their figures, as K&FF print it."""
-    ranks = [(_ranks_of_sentences(model), _ranks_of_images(model)) for model in models]
+def recall_intervals(
+    models: Sequence[Ranks], owners: Sequence[int] | Integers
+) -> dict[str, list[float]]:
+    """95 % intervals of the mean of several models' `recalls`, over images.
+
+    `owners`: the image of each rank, the same for all models.
+    """
+
+    def figures_of(times: Integers) -> dict[str, float]:
+        return _means([recalls(np.repeat(ranks, times)) for ranks in models])
+
+    return bootstrap_photos(list(owners), figures_of)
+
+
+def evaluate_ranking(models: Iterable[ScoreMatrix], intervals: bool = False) -> dict[str, Any]:
+    """Both directions; over several models the mean of their figures, as K&FF print it.
+
+    `intervals`: with 95 % intervals over images. The ranks stay those among all images.
+    """
+    ranks = []
+    owners = np.empty(0, dtype=np.intp)
+    for model in models:
+        ranks.append((_ranks_of_sentences(model), _ranks_of_images(model)))
+        owners = model.owners
     if not ranks:
         raise DataError("no scores to evaluate")
     of_sentences, of_images = zip(*ranks, strict=True)
-    return {
+    figures = {
         "image_to_text": _means([recalls(own) for own in of_sentences]),
         "text_to_image": _means([recalls(own) for own in of_images]),
         "images": len(of_sentences[0]),
         "sentences": len(of_images[0]),
         "models": len(ranks),
     }
+    if intervals:
+        figures["intervals"] = {
+            "image_to_text": recall_intervals(of_sentences, range(len(of_sentences[0]))),
+            "text_to_image": recall_intervals(of_images, owners),
+        }
+    return figures
 
 
 def _means(models: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -21,11 +21,12 @@ def evaluate_regions(
     meteor: CorpusScorer | None = None,
     problems: Problems | None = None,
 ) -> dict[str, Any]:
-    """BLEU, METEOR, CIDEr and ROUGE-L of each true region's caption; a region without one counts as
-    wrong."""
+    """BLEU, METEOR, CIDEr and ROUGE-L of each true region's caption, with 95 % intervals over
+    photos; a region without a caption counts as wrong."""
     problems = problems or Problems()
     predicted = {image.path: image.regions for image in predictions}
     pairs: list[Pair] = []
+    photos: list[str] = []
     missing = 0
     for record in truth:
         merged = truth_of(record)
@@ -39,9 +40,10 @@ def evaluate_regions(
                 missing += 1
                 problems.add(record.image, f"no prediction at {box.tolist()}; it counts as wrong")
             pairs.append((caption or "", references))
+            photos.append(record.image)
     if missing == len(pairs):
         raise DataError(
             "no predicted box lies on a true one",
             hint="predict on the truth's own boxes; evaluate dense is for boxes that a model chose",
         )
-    return evaluate_captions(pairs, meteor) | {"missing": missing}
+    return evaluate_captions(pairs, meteor, photos) | {"missing": missing}
