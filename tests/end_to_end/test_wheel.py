@@ -63,6 +63,7 @@ def test_the_sdist_builds_the_same_bytes_again(built: Path, wheel: Path, tmp_pat
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path, filter="data")
     (tree,) = tmp_path.iterdir()
+    assert not (tree / "docs").exists()
     again = build(tree, "sdist", "wheel")
     for first in (sdist, wheel):
         assert (again / first.name).read_bytes() == first.read_bytes()

@@ -77,7 +77,7 @@ def test_an_avif_whose_photo_is_not_found_is_refused() -> None:
 
 
 def test_all_frames_of_a_photo_are_counted() -> None:
-    """A decoder may decode each of them: 2 MB took minutes."""
+    """A decoder may decode each of them: 2 MB took over a minute."""
     limits = Limits(megapixels=0.01)
     assert open_photo(heif_bombs.frames_again(2, 64), limits).size == (64, 64)
     with pytest.raises(ImageTooLarge, match=r"frames have more than 0\.04 megapixels together"):

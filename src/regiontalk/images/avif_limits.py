@@ -76,7 +76,7 @@ def check_sizes(file: IO[bytes], meta: bytes, most_pixels: float) -> tuple[int, 
 
 
 def _coded_sizes(photos: Iterable[bytes], most_pixels: float) -> list[av1.Size]:
-    """The sizes in AV1 data (`av1.Coded`); rejects data whose frames take minutes to decode."""
+    """The sizes in AV1 data (`av1.Coded`); rejects data whose frames take a minute or more."""
     coded = av1.read(photos)
     if coded.pixels > _FRAMES_ROOM * most_pixels:
         limit = f"{_FRAMES_ROOM * most_pixels / 1e6:g} megapixels"
