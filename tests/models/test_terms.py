@@ -42,4 +42,6 @@ def test_the_licence_of_the_words_is_that_of_their_file() -> None:
     assert stated.partition(":")[0] in project["license"].split(" AND ")
     words = (ROOT / "src" / "regiontalk" / "language" / "uncommon_words.txt").read_text()
     notice = " ".join(line[2:] for line in words.splitlines() if line.startswith("#"))
-    assert notice[notice.index("Copyright") :].split() == stated[stated.index("Copyright") :].split()
+    assert (
+        notice[notice.index("Copyright") :].split() == stated[stated.index("Copyright") :].split()
+    )
