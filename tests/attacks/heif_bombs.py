@@ -153,6 +153,30 @@ def lying_animation(side: int, said: int) -> bytes:
     return bytes(data) + box(b"mdat", photo)
 
 
+def frames_again(count: int, side: int) -> bytes:
+    """A still AVIF whose one frame follows again and again, which a decoder decodes too."""
+    data = bytearray(encode(flat(side, side), "AVIF", speed=10))
+    photo = bytes(data[data.index(b"mdat") + 4 :])
+    (frame,) = (content for kind, content in av1.units(photo) if kind == 6)
+    photo += _unit(6, frame) * count
+    struct.pack_into(">II", data, data.index(b"iloc") + 18, len(data) + 8, len(photo))
+    return bytes(data) + box(b"mdat", photo)
+
+
+def with_long_box(data: bytes, name: bytes) -> bytes:
+    """An AVIF of one item in which a box of `meta` gives its length in 64 bits."""
+    changed = bytearray(data)
+    for parent in (b"meta", b"iprp") if name == b"ipco" else (b"meta",):
+        place = data.index(parent) - 4
+        struct.pack_into(">I", changed, place, int.from_bytes(data[place : place + 4]) + 8)
+    pixels = data.index(b"iloc") + 18
+    struct.pack_into(">I", changed, pixels, int.from_bytes(data[pixels : pixels + 4]) + 8)
+    place = data.index(name) - 4
+    length = int.from_bytes(data[place : place + 4]) + 8
+    header = struct.pack(">I4sQ", 1, name, length)
+    return bytes(changed[:place] + header + changed[place + 8 :])
+
+
 def overridden(side: int, said: int) -> bytes:
     """A still AVIF whose sequence, like all else, says `said`; its one frame overrides that."""
     of_side = animation(side)

@@ -53,6 +53,7 @@ def test_a_long_list_is_no_problem(names: Path, capsys: pytest.CaptureFixture[st
         (b"\n \n", 2, "no names in it"),
         ("犬\nquokka".encode(), 2, "knows none of its names: '犬', 'quokka'"),
         (b"\xff\xfe\x00", 4, "not a text in UTF-8"),
+        (b"cat\n" * 600_000, 4, "larger than 2 MiB"),
         (None, 4, "No such file"),
     ],
 )

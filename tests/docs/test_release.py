@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import regiontalk
@@ -24,6 +25,17 @@ def test_the_checklist_names_files_that_are_there() -> None:
     named = re.findall(r"`((?:tests|docs|\.github|src)/[\w./-]+)`", checklist)
     assert len(named) > 4
     assert [path for path in named if not (ROOT / path).is_file()] == []
+
+
+def test_the_container_gets_all_that_builds_the_wheel() -> None:
+    """.dockerignore leaves out everything but what it names."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = {"pyproject.toml", "src", project["readme"], *project["license-files"]}
+    steps = (ROOT / "Containerfile").read_text(encoding="utf-8")
+    copied = [line.split()[1:-1] for line in steps.splitlines() if line.startswith("COPY")]
+    assert {name for names in copied for name in names} == needed
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert {line[1:] for line in ignored if line.startswith("!")} == needed
 
 
 def test_the_lowest_versions_are_those_that_are_allowed() -> None:

@@ -42,7 +42,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = tmp_path_factory.mktemp("tree")
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     needed = settings["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
-    for name in ("pyproject.toml", *needed):
+    for name in ("pyproject.toml", *(path.removeprefix("/") for path in needed)):
         if (ROOT / name).is_dir():
             ignored = shutil.ignore_patterns("__pycache__", ".*_cache")
             shutil.copytree(ROOT / name, tree / name, ignore=ignored)
@@ -63,6 +63,7 @@ def test_the_sdist_builds_the_same_bytes_again(built: Path, wheel: Path, tmp_pat
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path, filter="data")
     (tree,) = tmp_path.iterdir()
+    assert not (tree / "docs").exists()
     again = build(tree, "sdist", "wheel")
     for first in (sdist, wheel):
         assert (again / first.name).read_bytes() == first.read_bytes()

@@ -78,15 +78,22 @@ def test_a_photo_whose_frame_overrides_all_sizes_is_refused() -> None:
 def test_what_is_cut_off_ends_quietly() -> None:
     bomb = heif_bombs.overridden(128, 64)
     data = bomb[bomb.rindex(b"mdat") + 4 :]
-    assert av1.sizes(av1.units(data)) == [(64, 64), (128, 128)]
-    assert av1.sizes(av1.units(data[:8])) == []
+    assert av1.read([data]).sizes == [(64, 64), (128, 128)]
+    assert av1.read([data[:8]]).sizes == []
+
+
+def test_a_photo_that_is_cut_off_does_not_hide_the_next() -> None:
+    bomb = heif_bombs.overridden(128, 64)
+    data = bomb[bomb.rindex(b"mdat") + 4 :]
+    assert av1.read([data[:8], data]).sizes == [(64, 64), (128, 128)]
+    assert av1.read([data[:8], data]).pixels == 128 * 128
 
 
 def test_a_length_has_at_most_eight_bytes() -> None:
     """Of one that does not end, 300 kB took minutes."""
     assert [unit for _, unit in av1.units(b"\x0a\x82\x80\x80\x80\x80\x80\x80\0ab")] == [b"ab"]
     with pytest.raises(ImageError, match="length of its AV1 data does not end"):
-        av1.sizes(av1.units(b"\x0a\x82\x80\x80\x80\x80\x80\x80\x80\0ab"))
+        av1.read([b"\x0a\x82\x80\x80\x80\x80\x80\x80\x80\0ab"])
 
 
 def test_a_number_has_at_most_31_zeros_before_it() -> None:
@@ -109,4 +116,4 @@ def test_only_the_headers_of_units_are_kept() -> None:
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     with suppress(ImageError):
-        assert all(min(size) > 0 for size in av1.sizes(av1.units(data)))
+        assert all(min(size) > 0 for size in av1.read([data]).sizes)

@@ -6,15 +6,19 @@ import io
 import struct
 from contextlib import suppress
 
+import heif_bombs
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from photo_bombs import box
 from PIL import Image, ImageCms
 
-from regiontalk.errors import ImageError
+from regiontalk.errors import ImageError, ImageTooLarge
 from regiontalk.images import avif_limits
+from regiontalk.images.limits import Limits
 from regiontalk.images.photo import open_photo
+
+MEGAPIXEL = 1e6
 
 
 def encode(size: tuple[int, int], **options: object) -> bytes:
@@ -39,7 +43,7 @@ def meta_of(data: bytes) -> bytes:
 @pytest.mark.parametrize("options", [{}, {"subsampling": "4:4:4", "quality": 100}])
 def test_the_coded_size_is_read(size: tuple[int, int], options: dict[str, object]) -> None:
     data = encode(size, **options)
-    assert avif_limits.check_sizes(io.BytesIO(data), meta_of(data)) == size
+    assert avif_limits.check_sizes(io.BytesIO(data), meta_of(data), 50 * MEGAPIXEL) == size
 
 
 def test_alpha_and_animations_are_photos_too() -> None:
@@ -47,7 +51,8 @@ def test_alpha_and_animations_are_photos_too() -> None:
     frames = [Image.new("RGBA", (70, 50), (value, 0, 0, 99)) for value in (10, 200)]
     frames[0].save(buffer, "AVIF", speed=10, save_all=True, append_images=frames[1:])
     assert open_photo(buffer.getvalue()).size == (70, 50)
-    assert avif_limits.check_sizes(buffer, meta_of(buffer.getvalue())) in ((70, 50), (0, 0))
+    size = avif_limits.check_sizes(buffer, meta_of(buffer.getvalue()), MEGAPIXEL)
+    assert size in ((70, 50), (0, 0))
 
 
 @pytest.mark.parametrize("size", [(1, 1), (30, 20), (8000, 6000), (64, 4800)])
@@ -55,6 +60,28 @@ def test_a_size_that_is_a_lie_is_refused(size: tuple[int, int]) -> None:
     """libavif decodes what is there, however large, and scales it to what was said."""
     with pytest.raises(ImageError, match=rf"it says {size[0]}×{size[1]} pixels and holds 64×48"):
         open_photo(saying(encode((64, 48)), size))
+
+
+@pytest.mark.parametrize("name", [b"iloc", b"iinf", b"ipco"])
+def test_a_long_length_hides_nothing(name: bytes) -> None:
+    """libavif reads lengths of 64 bits."""
+    honest = heif_bombs.with_long_box(encode((64, 48)), name)
+    assert open_photo(honest).size == (64, 48)
+    with pytest.raises(ImageError, match="it says 8×8 pixels and holds 64×48"):
+        open_photo(heif_bombs.with_long_box(saying(encode((64, 48)), (8, 8)), name))
+
+
+def test_an_avif_whose_photo_is_not_found_is_refused() -> None:
+    with pytest.raises(ImageError, match="its pixels cannot be found"):
+        open_photo(encode((64, 48)).replace(b"av01", b"hvc1"))
+
+
+def test_all_frames_of_a_photo_are_counted() -> None:
+    """A decoder may decode each of them: 2 MB took over a minute."""
+    limits = Limits(megapixels=0.01)
+    assert open_photo(heif_bombs.frames_again(2, 64), limits).size == (64, 64)
+    with pytest.raises(ImageTooLarge, match=r"frames have more than 0\.04 megapixels together"):
+        open_photo(heif_bombs.frames_again(10, 64), limits)
 
 
 def test_parts_that_overlap_are_refused() -> None:
@@ -75,7 +102,7 @@ def test_tracks_that_share_their_frames_are_refused() -> None:
     for tracks, reason in ((1, "frames cannot be found"), (2, "overlap")):
         moov = box(b"trak", box(b"mdia", box(b"minf", track * tracks)))
         with pytest.raises(ImageError, match=reason):
-            avif_limits.largest_in_tracks(io.BytesIO(unit), moov)
+            avif_limits.largest_in_tracks(io.BytesIO(unit), moov, MEGAPIXEL)
 
 
 ONE = encode((64, 48), exif=b"Exif\0\0II*\0\x08\0\0\0\0\0\0\0\0\0")
@@ -93,7 +120,7 @@ def test_flipped_bytes_are_our_own_errors_at_most(flips: list[tuple[int, int]]) 
     meta = bytes(data[start : start + len(meta_of(ONE))])
     assert avif_limits.exif_bytes(meta) >= 0
     with suppress(ImageError):
-        avif_limits.check_sizes(io.BytesIO(data), meta)
+        avif_limits.check_sizes(io.BytesIO(data), meta, MEGAPIXEL)
 
 
 def test_a_printers_colour_profile_is_no_bomb() -> None:

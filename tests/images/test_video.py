@@ -208,6 +208,10 @@ def test_size_and_time_are_limited(
 ) -> None:
     with pytest.raises(ImageTooLarge, match="megapixels, more than"):
         key_frames(clip, Limits(megapixels=0.05))
+    with monkeypatch.context() as patched:
+        patched.setattr(video, "MOST_MEGAPIXELS", 0.05)
+        with pytest.raises(ImageTooLarge, match=r"more than 0\.05"):
+            key_frames(clip)
     thin = Image.new("RGB", (60_000, 1), "red")
     path = write_video(tmp_path / "thin.mkv", [thin], 0.2, codec="ffv1", pixels="bgr0")
     assert times(path) == [0]

@@ -11,7 +11,7 @@ from regiontalk.cli.each_photo import PhotoOptions
 from regiontalk.errors import InputError, UsageError
 from regiontalk.io.files import read_file
 
-LARGEST_LIST = 1 << 24  # bytes
+LARGEST_LIST = 1 << 21  # bytes: names for some seconds
 
 names_option = click.option(
     "--names",

@@ -1,9 +1,9 @@
 """How large the photos in AV1 data are, by its headers (AV1 specification, 5.3 to 5.9), which is
-what a decoder allocates."""
+what a decoder allocates, and how many pixels it decodes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -56,22 +56,37 @@ class Sequence(NamedTuple):
     order_bits: int = 0
 
 
-def sizes(units: Iterator[tuple[int, bytes]]) -> list[Size]:
-    """The sizes in the sequence headers among AV1 units, one for each photo or tile, and those of
-    the frames that have another size than their sequence."""
-    found = []
+class Coded(NamedTuple):
+    """What AV1 units hold."""
+
+    sizes: list[Size]
+    """Those of the sequences, one for each photo or tile, and of the frames that have another size
+    than their sequence."""
+    pixels: int
+    """Of all frames together. A decoder may decode each of them, however many a photo has."""
+
+
+def read(photos: Iterable[bytes]) -> Coded:
+    """Of photos or tiles that a decoder gets one after another."""
+    sizes = []
+    pixels = 0
+    count = 0
     sequence = None
-    with suppress(IndexError):  # cut off, which the decoder will say
-        for number, (kind, unit) in enumerate(units):
-            if number >= _MOST_UNITS:
-                raise ImageTooLarge(f"more than {_MOST_UNITS:,} units of AV1")
-            if kind == _SEQUENCE_HEADER:
-                sequence = read_sequence(Numbers(unit))
-                found.append(sequence.size)
-            elif sequence is not None and kind in (_FRAME_HEADER, _FRAME):
-                own_size = frame_size(Numbers(unit), sequence)
-                found += [own_size] if own_size is not None else []
-    return found
+    for data in photos:
+        with suppress(IndexError):  # cut off, which the decoder will say
+            for kind, unit in units(data):
+                count += 1
+                if count > _MOST_UNITS:
+                    raise ImageTooLarge(f"more than {_MOST_UNITS:,} units of AV1")
+                if kind == _SEQUENCE_HEADER:
+                    sequence = read_sequence(Numbers(unit))
+                    sizes.append(sequence.size)
+                elif sequence is not None and kind in (_FRAME_HEADER, _FRAME):
+                    own_size = frame_size(Numbers(unit), sequence)
+                    sizes += [own_size] if own_size is not None else []
+                    width, height = own_size or sequence.size
+                    pixels += width * height
+    return Coded(sizes, pixels)
 
 
 def units(data: bytes) -> Iterator[tuple[int, bytes]]:

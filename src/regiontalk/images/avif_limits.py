@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import IO, NamedTuple
 
@@ -21,6 +21,8 @@ from regiontalk.images.av1 import Numbers
 
 # coded photos may be this many times larger or smaller than the given size: tiles and padding
 _ROOM = 2
+# times the allowed pixels that all frames may have: a photo, its transparency, layers, thumbnails
+_FRAMES_ROOM = 4
 _DEEPEST = 20  # parts of parts
 _MOST_TURNS = 4  # of an item: it may be cropped, mirrored and turned, once each
 _TURNS = (b"clap", b"irot", b"imir")
@@ -47,9 +49,9 @@ def profile_bytes(meta: bytes) -> int:
     return sum(map(len, _properties(meta, b"colr")))
 
 
-def check_sizes(file: IO[bytes], meta: bytes) -> tuple[int, int]:
+def check_sizes(file: IO[bytes], meta: bytes, most_pixels: float) -> tuple[int, int]:
     """The largest size of a coded photo, (0, 0) if there is none; rejects a file that gives another
-    size."""
+    size, or has far more frames than photos of `most_pixels` have."""
     declared = [
         struct.unpack(">II", ispe[4:12]) for ispe in _properties(meta, b"ispe") if len(ispe) >= 12
     ]
@@ -58,10 +60,8 @@ def check_sizes(file: IO[bytes], meta: bytes) -> tuple[int, int]:
     if sum(length or end for item in photos for _, length in item.extents) > end:
         raise ImageError("a broken photo: its parts overlap")
     inside = io.BytesIO(_child(meta[4:], b"idat"))
-    coded = av1.sizes(
-        unit
-        for item in photos
-        for unit in av1.units(_read(inside if item.in_meta else file, item.extents))
+    coded = _coded_sizes(
+        (_read(inside if item.in_meta else file, item.extents) for item in photos), most_pixels
     )
     if not declared or not coded:
         return 0, 0
@@ -75,7 +75,16 @@ def check_sizes(file: IO[bytes], meta: bytes) -> tuple[int, int]:
     return largest
 
 
-def largest_in_tracks(file: IO[bytes], moov: bytes) -> tuple[int, int]:
+def _coded_sizes(photos: Iterable[bytes], most_pixels: float) -> list[av1.Size]:
+    """The sizes in AV1 data (`av1.Coded`); rejects data whose frames take a minute or more."""
+    coded = av1.read(photos)
+    if coded.pixels > _FRAMES_ROOM * most_pixels:
+        limit = f"{_FRAMES_ROOM * most_pixels / 1e6:g} megapixels"
+        raise ImageTooLarge(f"its frames have more than {limit} together")
+    return coded.sizes
+
+
+def largest_in_tracks(file: IO[bytes], moov: bytes, most_pixels: float) -> tuple[int, int]:
     """The largest size in the first samples of the tracks of an animation (ISO/IEC 14496-12,
     8.7)."""
     tables = [moov]
@@ -84,7 +93,7 @@ def largest_in_tracks(file: IO[bytes], moov: bytes) -> tuple[int, int]:
     frames = [frame for frame in map(_first_frame, tables) if frame[1]]
     if sum(length for _, length in frames) > file.seek(0, os.SEEK_END):
         raise ImageError("a broken photo: its parts overlap")
-    sizes = av1.sizes(unit for frame in frames for unit in av1.units(_read(file, [frame])))
+    sizes = _coded_sizes((_read(file, [frame]) for frame in frames), most_pixels)
     if not sizes:
         raise ImageError("a broken photo: its frames cannot be found")
     return max(sizes, key=lambda size: size[0] * size[1])
@@ -169,8 +178,12 @@ def _boxes(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     place = 0
     while place + 8 <= len(data):
         length, name = struct.unpack_from(">I4s", data, place)
-        length = length if length >= 8 else len(data) - place
-        yield name, data[place + 8 : place + length]
+        header = 8
+        if length == 1:  # it follows, in 64 bits
+            length = int.from_bytes(data[place + 8 : place + 16])
+            header = 16
+        length = length if length >= header else len(data) - place
+        yield name, data[place + header : place + length]
         place += length
 
 

@@ -404,32 +404,55 @@ def _check_tiff(file: IO[bytes], _: Limits) -> None:
 def _check_boxes(file: IO[bytes], limits: Limits) -> None:
     """The boxes of an AVIF or HEIF file (ISO/IEC 14496-12, section 4.2): those with metadata must
     be small, and the size that they give must be true."""
+    most_pixels = limits.megapixels * 1e6
+    sizes = []
+    is_avif = False
+    for name, length in _file_boxes(file):
+        if name in (b"ftyp", b"moov"):
+            _at_most(length, MOST_BOX_BYTES, "bytes of metadata")
+        if name == b"ftyp":
+            brands = file.read(length)
+            is_avif = b"avif" in brands or b"avis" in brands
+        elif name == b"moov":
+            sizes.append(avif_limits.largest_in_tracks(file, file.read(length), most_pixels))
+        elif name == b"meta":
+            _at_most(length, MOST_META_BYTES, "bytes of metadata")
+            sizes.append(_check_meta(file, file.read(length), most_pixels))
+    coded_sizes = [size for size in sizes if any(size)]
+    for size in coded_sizes:
+        check_pixels(size, limits)
+    if is_avif and not coded_sizes:
+        raise ImageError("a broken photo: its pixels cannot be found")
+
+
+def _file_boxes(file: IO[bytes]) -> Iterator[tuple[bytes, int]]:
+    """Name of each box of a file and the length of its content, where the file's position is."""
     place = 0
     boxes = 0
     end = file.seek(0, os.SEEK_END)
     while place < end:
+        boxes += 1
+        _at_most(boxes, MOST_METADATA_CHUNKS, "boxes of metadata")
         file.seek(place)
         length = int.from_bytes(file.read(4), "big")
         name = file.read(4)
-        if length == 1:
+        header = 8
+        if length == 1:  # it follows, in 64 bits
             length = int.from_bytes(file.read(8), "big")
-        length = length if length >= 8 else end - place  # 0: to the end of the file
-        boxes += 1
-        _at_most(boxes, MOST_METADATA_CHUNKS, "boxes of metadata")
-        if name == b"moov":
-            _at_most(length, MOST_BOX_BYTES, "bytes of metadata")
-            check_pixels(avif_limits.largest_in_tracks(file, file.read(length - 8)), limits)
-        if name == b"meta":
-            _at_most(length, MOST_META_BYTES, "bytes of metadata")
-            meta = file.read(length - 8)
-            _at_most(
-                len(meta) - avif_limits.profile_bytes(meta), MOST_BOX_BYTES, "bytes of metadata"
-            )
-            _at_most(avif_limits.exif_bytes(meta), MOST_EXIF_BYTES, "bytes of EXIF")
-            if any(size := avif_limits.check_sizes(file, meta)):
-                check_pixels(size, limits)
-            avif_limits.check_derived(meta, limits.megapixels * 1e6)
+            header = 16
+        length = length if length >= header else end - place  # 0: to the end of the file
+        yield name, max(0, length - header)
         place += length
+
+
+def _check_meta(file: IO[bytes], meta: bytes, most_pixels: float) -> tuple[int, int]:
+    """The largest size of a coded photo that a `meta` box lists; (0, 0) if it lists none."""
+    others = len(meta) - avif_limits.profile_bytes(meta)
+    _at_most(others, MOST_BOX_BYTES, "bytes of metadata")
+    _at_most(avif_limits.exif_bytes(meta), MOST_EXIF_BYTES, "bytes of EXIF")
+    size = avif_limits.check_sizes(file, meta, most_pixels)
+    avif_limits.check_derived(meta, most_pixels)
+    return size
 
 
 _KNOWN: dict[str, tuple[bytes, Callable[[IO[bytes], Limits], None]]] = {

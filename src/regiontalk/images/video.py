@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,6 +50,7 @@ MAX_STILL_DIFFERENCE = 0.03
 MOST_UNSTILL = 3  # frames that are waited for until it is over
 COMPARED_SIDE = 32  # pixels of the compared frames
 
+MOST_MEGAPIXELS = 34  # of a frame, 8K: decoders keep up to 16 frames
 LONGEST_HOURS = 4
 MOST_SCAN_SECONDS = 1800  # of this machine's time, for all frames of a video
 MOST_FRAME_SECONDS = 60  # the same, for one frame
@@ -134,9 +136,10 @@ def _opened(path: str, limits: Limits) -> Iterator[tuple[Any, Any]]:
             file.seek(0)
             with av.open(file, format=form, metadata_errors="replace") as container:
                 stream = _pictures(container)
-                check_pixels((stream.width, stream.height), limits)
-                most_pixels = str(int(limits.megapixels * 1e6))
-                stream.codec_context.options = {"max_pixels": most_pixels}
+                megapixels = min(limits.megapixels, MOST_MEGAPIXELS)
+                size = (stream.width, stream.height)
+                check_pixels(size, replace(limits, megapixels=megapixels))
+                stream.codec_context.options = {"max_pixels": str(int(megapixels * 1e6))}
                 stream.thread_type = "AUTO"
                 yield container, stream
     except ImageError as error:
