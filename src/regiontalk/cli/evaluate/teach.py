@@ -12,7 +12,8 @@ import numpy as np
 
 from regiontalk.cli import console
 from regiontalk.cli.measurement import Measurement, Table, measured, one_decimal
-from regiontalk.cli.options import MODEL, PLACE
+from regiontalk.cli.names_option import read_lines_of
+from regiontalk.cli.options import FILE, MODEL, PLACE
 from regiontalk.errors import ModelError
 
 if TYPE_CHECKING:
@@ -46,6 +47,13 @@ SPACES = ("codes", "vectors")
     metavar="DATA",
     help="Also fit the weights: on half of the names, and the dev photos of DATA as everyday ones.",
 )
+@click.option(
+    "--names",
+    "names_file",
+    type=FILE,
+    metavar="FILE",
+    help="Teach these names, one on each line, instead of --words.",
+)
 @click.option("--words", "count", type=click.IntRange(2), default=100, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="Chooses the words.")
 @measured("teach")
@@ -55,6 +63,7 @@ def teach(
     truth: Path,
     everyday: Path,
     fit_on: Path | None,
+    names_file: Path | None,
     count: int,
     seed: int,
     measurement: Measurement,
@@ -62,8 +71,8 @@ def teach(
     """How many regions are recognised by words taught with 1, 3, 5 and 10 examples, and how many
     everyday regions are called by one of 50 words (docs/teach.md).
 
-    The words are names that enough photos of the truth have, with a word that the model's captions
-    and queries do not know.
+    The words are names that enough photos of the truth have. Without --names they are chosen at
+    random, of those that have a word which the model's captions and queries do not know.
     """
     from regiontalk.inference.alignment import region_vectors
     from regiontalk.inference.taught import OF_CODES, OF_VECTORS
@@ -75,8 +84,11 @@ def teach(
     to_fit = None if fit_on is None else open_split(fit_on, "dev")
     dataset_model = measurement.model(model, named)
     background = _background_of(dataset_model)
-    known = frozenset(dataset_model.model.words)
-    chosen = teaching.choose_words(named, count, seed, known)
+    if names_file is None:
+        known = frozenset(dataset_model.model.words)
+        chosen = teaching.choose_words(named, count, seed, known)
+    else:
+        chosen = frozenset(line.strip().lower() for line in read_lines_of(names_file))
     numbers = teaching.photos_of(named, chosen, seed)
     words = teaching.examples_of(dataset_model, measurement.photos(named, numbers), chosen)
     codes = _everyday_codes(dataset_model, others, measurement)
