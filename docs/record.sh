@@ -7,6 +7,7 @@
 #     package            the model in the package on Flickr8k's test photos: regions, sentences, alignments (15 minutes)
 #     everyday           the same on the COCO photos that are held out for testing (20 minutes)
 #     names              whether it names the objects of COCO's dev photos (1 minute)
+#     teach              words taught with a few examples (20 minutes; NAMES must be there: docs/data-sets.md)
 #     fast               the package's fast model: regions, names, sentences, alignments, speed (25 minutes)
 #     find               phrases found on its regions, photos by search, and DenseCap's table 2 with 600 queries (130 minutes)
 #     benchmarks         COCO's AP, POPE, cgF1, CHAIR, diversity and context on dev photos (25 minutes)
@@ -27,14 +28,15 @@
 #     scale              Ray on 2,000 photos, and 1 million vectors in PostgreSQL (INDEX must be there: the folder of an
 #                        index of 1,000 photos or more; 50 minutes)
 #
-# Without PART: package, names and speed. DATA, OBJECTS, COCO, DETECTOR, CODES, RANKING_CODES, CHECKPOINT, INDEX and FCLN
-# name other places than those below. BETA and PLACE_WEIGHT belong to runs/align-brnn, WEAK_PLACE_WEIGHT to
+# Without PART: package, names and speed. DATA, OBJECTS, COCO, NAMES, DETECTOR, CODES, RANKING_CODES, CHECKPOINT, INDEX
+# and FCLN name other places than those below. BETA and PLACE_WEIGHT belong to runs/align-brnn, WEAK_PLACE_WEIGHT to
 # runs/align-weak (docs/sentences.md).
 # Every call of a part that reads test photos is one more look at test, and is counted.
 set -euo pipefail
 data=${DATA:-data/flickr8k_entities}
 objects=${OBJECTS:-data/coco_objects}
 coco=${COCO:-data/coco118k}
+names=${NAMES:-data/names}
 detector=${DETECTOR:-models/vit-coco}
 codes=${CODES:-codes/package.npz}
 ranking_codes=${RANKING_CODES:-codes/coco.npz}
@@ -78,6 +80,11 @@ record_everyday() {
 
 record_names() {
     regiontalk evaluate names --model $model --data $objects --split dev --record docs/runs/names-vit
+}
+
+record_teach() {
+    regiontalk evaluate teach $model --truth $names --names recipes/splits/held-out-names.txt --everyday $coco --fit-on $objects --record docs/runs/teach-vit
+    python docs/record.py docs/runs/speed-teach speed-teach "100 words with 10 examples each; an index of 10,000 made-up photos" benchmarks/teach.py
 }
 
 record_fast() {

@@ -113,6 +113,26 @@ SECTIONS = (
         hides_dev=False,
     ),
     Section(
+        "teach",
+        DENSECAP,
+        "Taught words",
+        "Names that the model was not trained on, taught with so many examples each "
+        "([teach.md](teach.md#how-good-it-is)): the share of their other examples for which the right one of all names "
+        "is the likeliest, by region codes and by the vectors of an index; and the share of everyday regions that are "
+        "called by one of 50 names. In percent.",
+        tuple(
+            Column(f"{heading}, {count}", (by, "by_examples", count, key), 1, 1)
+            for heading, by, key in (
+                ("right", "codes", "right"),
+                ("right by vectors", "vectors", "right"),
+                ("false", "codes", "false"),
+            )
+            for count in ("1", "3", "5", "10")
+        ),
+        hides_dev=False,
+        is_main=False,
+    ),
+    Section(
         "objects",
         DENSECAP,
         "Object classes found",

@@ -44,7 +44,7 @@ from regiontalk.inference.naming import likeliest, name_probabilities
 from regiontalk.inference.phrases import about_words, read_phrases
 from regiontalk.inference.regions import Frame, Look, RegionTable
 from regiontalk.inference.sentences import SENTENCE_HEAD, SentenceHead, SentenceOptions
-from regiontalk.inference.taught import SURE, TaughtWords, say_taught, without_parts
+from regiontalk.inference.taught import SURE, TaughtWords, called, say_taught, without_parts
 from regiontalk.inference.teaching import Taught, ToTeach, learn
 from regiontalk.models.runtime import Runtime
 from regiontalk.models.settings import FindConfig
@@ -669,7 +669,7 @@ class Model:
             **about,
             phrase=text,
             here=match.closest >= SURE,
-            regions=tuple(match.regions),
+            regions=tuple(called(region, word, region.score) for region in match.regions),
             closest=match.closest,
             shown=self.shown(),
         )

@@ -185,6 +185,16 @@ def test_a_damaged_book_is_told_and_kept_aside(
     assert teach("Rex", "chelsea.jpg") == 0
 
 
+def test_a_damaged_book_of_others_is_no_reason_to_forget(
+    teach: Teach, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("theirs.npz").write_bytes(a_book(mug=things(0)).to_bytes()[:-100])
+    assert teach("merge", "theirs.npz") == 6
+    err = capsys.readouterr().err
+    assert "theirs.npz: not a word book, or cut off" in err
+    assert "forget" not in err
+
+
 def test_the_least_sure_regions_of_a_folder(
     teach: Teach, capsys: pytest.CaptureFixture[str]
 ) -> None:

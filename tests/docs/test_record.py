@@ -96,6 +96,7 @@ def test_an_unknown_part_is_an_error() -> None:
             "package",
             "everyday",
             "names",
+            "teach",
             "fast",
             "find",
             "nearest_neighbour",

@@ -61,6 +61,7 @@ def test_a_box_is_taught_and_found(model: Model) -> None:
     assert finding.here
     assert (finding.phrase, finding.unknown) == ("our mugs", ())
     assert finding.regions[0].xyxy == pytest.approx(CUP_BOX, abs=60)
+    assert finding.regions[0].caption == "our mug"
     assert other.phrase == "a spoon"
     assert not model.find(CAT, "our mug").here
 
@@ -213,6 +214,7 @@ def test_find_in_an_index_knows_taught_words(model: Model, tmp_path: Path) -> No
     assert [own[0].phrase for own in found.values()] == ["a cup", "a cup"]
     (first, _) = index.find("Chelsea")
     assert Path(first.path).name == "chelsea.jpg"
+    assert first.regions[0].caption == "Chelsea"
     index.close()
 
 

@@ -220,7 +220,7 @@ class Measurement:
     def _compare_data(self) -> None:
         """Says so where predictions were made from another version of the data set than they are
         judged by."""
-        (data,) = self.record.values["data"]
+        data = self.record.values["data"][-1]  # the truth; before it stands other data, if any
         for source in self._predicted():
             for other in source["record"]["data"]:
                 if other["sha256"] != data["sha256"]:

@@ -22,17 +22,22 @@ names_option = click.option(
 )
 
 
+def read_lines_of(file: Path) -> list[str]:
+    """The lines of a list of names."""
+    try:
+        return read_file(file, LARGEST_LIST).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: not a text in UTF-8", hint="one name per line") from error
+
+
 def read_names(file: Path, shared: PhotoOptions) -> list[str]:
     """The names of the list that the model knows; the others are told. Raises `UsageError` if it
     knows none."""
     from regiontalk.inference.name_list import TO_KNOW, a_few
 
-    try:
-        text = read_file(file, LARGEST_LIST).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file}: not a text in UTF-8", hint="one name per line") from error
+    lines = read_lines_of(file)
     model = options.load_model(shared.model, "cpu", lazily=True, words_book=shared.words_book)
-    known, unknown = model.known_names(text.splitlines())
+    known, unknown = model.known_names(lines)
     if not known:
         if unknown:
             reason = f"the model knows none of its names: {a_few(unknown)}"

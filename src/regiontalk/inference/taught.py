@@ -171,7 +171,7 @@ def say_taught(regions: Sequence[Region], likely: Scores, names: Sequence[str]) 
     W). Of several words the likeliest is said; of equally likely ones, the first that was taught.
     """
     return [
-        region if word is None else _called(region, names[word], probability)
+        region if word is None else called(region, names[word], probability)
         for region, (word, probability) in zip(regions, words_to_say(regions, likely), strict=True)
     ]
 
@@ -219,7 +219,10 @@ def without_parts(likely: Scores, boxes_xyxy: NDArray[np.floating]) -> Scores:
     return np.where(parts, 0.0, likely)
 
 
-def _called(region: Region, word: str, probability: float) -> Region:
+def called(region: Region, word: str, probability: float) -> Region:
+    """The region with a taught word as its caption and name, if it is likely to show it."""
+    if probability < SURE:
+        return region
     return replace(
         region,
         caption=as_caption(word),

@@ -38,6 +38,10 @@ _ARRAYS = {"codes": (np.float16, 2), "about": (np.uint8, 1)}
 _START_AGAIN = "regiontalk teach forget --all starts a new one; the damaged file is kept beside it"
 
 
+class DamagedBook(ModelError):
+    """A file that is no word book, or no longer."""
+
+
 @dataclass(frozen=True)
 class Example:
     """A region that a word was taught with."""
@@ -252,8 +256,8 @@ def _read_about(data: bytes, path: Path) -> _About:
         raise _damaged(path, error.message) from error
 
 
-def _damaged(path: Path, reason: str) -> ModelError:
-    return ModelError(f"{path}: {reason}", hint=_START_AGAIN)
+def _damaged(path: Path, reason: str) -> DamagedBook:
+    return DamagedBook(f"{path}: {reason}", hint="regiontalk teach export writes word books")
 
 
 def own_place(detector: str) -> Path:
@@ -274,17 +278,16 @@ class BookFile:
         """The book as it is now; an empty one if there is no file."""
         state = _state(self.path)
         if state != self._state:
-            self._book = self._empty if state is None else self._checked(read_word_book(self.path))
+            self._book = self._empty if state is None else self._read_file()
             self._state = state
         return self._book
 
-    def _checked(self, book: WordBook) -> WordBook:
-        if book.detector != self._empty.detector:
-            raise ModelError(
-                f"{self.path}: words of another model, {book.model[:60]!r}; "
-                f"this is {self._empty.model!r}",
-                hint="teach this model with the photos again; each model has a book of its own",
-            )
+    def _read_file(self) -> WordBook:
+        try:
+            book = read_word_book(self.path)
+        except DamagedBook as error:
+            raise ModelError(error.message, hint=_START_AGAIN) from error
+        self.check_same(book, str(self.path))
         return book
 
     def check_same(self, other: WordBook, name: str) -> None:

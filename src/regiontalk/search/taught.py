@@ -15,9 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from regiontalk.inference import find as finder
-from regiontalk.inference.taught import SURE, TaughtWords, say_taught, without_parts
+from regiontalk.inference.taught import SURE, TaughtWords, called, say_taught, without_parts
 from regiontalk.inference.teaching import Taught
-from regiontalk.language.articles import as_caption
 from regiontalk.results import Finding, Hit, Hits, Region, WordMatch
 from regiontalk.search.query import Parsed, parse
 from regiontalk.search.store import PhotoFile, Store, StoredPhoto, Where
@@ -139,7 +138,7 @@ def _to_hit(shown: _Shown, photo: StoredPhoto, words: Sequence[str], of_others: 
     regions = () if of_others is None else of_others.regions
     for word, row, sure in zip(words, shown.rows, shown.probabilities, strict=True):
         matches = (*matches, WordMatch(word, sure, len(regions)))
-        regions = (*regions, _called(photo.regions[row], word, sure))
+        regions = (*regions, called(photo.regions[row], word, sure))
     place = (photo.key, *photo.size)
     return Hit(photo.path, shown.score, matches, regions, *place, likely=shown.likely)
 
@@ -170,13 +169,6 @@ def _closest(
     together = scored.scores.sum(axis=1)
     order = np.argsort(-together, kind="stable")[:count]
     return scored.ids[order].tolist(), scored.searched
-
-
-def _called(region: Region, word: str, sure: float) -> Region:
-    """The region with the word as its caption if it is likely to show it."""
-    if sure < SURE:
-        return region
-    return replace(region, caption=as_caption(word), name=word, name_confidence=sure, taught=True)
 
 
 def with_taught_words(
@@ -215,7 +207,11 @@ def find_taught(
             boxes = np.array([region.xyxy for region in photo.regions], dtype=np.float64)
             likely = without_parts(only.probabilities(vectors)[:, 0], boxes)
             rows = finder.choose(likely, boxes, min_probability, top).tolist()
-            regions = tuple(replace(photo.regions[row], score=float(likely[row])) for row in rows)
+            chosen = [(photo.regions[row], float(likely[row])) for row in rows]
+            regions = tuple(
+                replace(called(region, word, probability), score=probability)
+                for region, probability in chosen
+            )
             closest = float(likely.max())
             place = (photo.path, *photo.size, model)
             finding = Finding(*place, text, closest >= SURE, regions, closest)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from regiontalk.errors import DataError
 from regiontalk.inference.taught import Weights
 from regiontalk.lab.data.records import Record, TrueRegion
 from regiontalk.lab.evaluation import teaching
-from regiontalk.lab.evaluation.teaching import choose_words, enough, fit, halves, measure
+from regiontalk.lab.evaluation.teaching import (
+    choose_words,
+    enough,
+    fit,
+    halves,
+    measure,
+    without_examples,
+)
 from regiontalk.models.runtime import Floats
 from taught_things import SIZE, a_space, things
 
@@ -64,13 +74,24 @@ def test_the_halves_share_no_word() -> None:
     assert not set(first) & set(second)
 
 
-def test_words_are_chosen_among_those_with_enough_photos() -> None:
+def test_words_are_names_that_the_model_cannot_know() -> None:
     def record(name: str, kind: str = "whole") -> Record:
         regions = (TrueRegion((0, 0, 9, 9), name, kind), TrueRegion((0, 0, 9, 9), name, kind))
         return Record("a.jpg", 9, 9, regions=regions)
 
-    records = [record("Drum")] * 11 + [record("rare")] * 10 + [record("a drum", "phrase")] * 20
-    assert choose_words(records, 5, 0) == {"drum"}
-    chosen = teaching.photos_of(records * 3, {"drum"}, 0)
+    names = {"Snare drum": 11, "rare": 10, "cow": 20, "brown-cow": 20}
+    records = [record(name) for name, count in names.items() for _ in range(count)]
+    records += [record("a harp", "phrase")] * 20
+    assert choose_words(records, 5, 0, {"drum", "cow", "brown"}) == {"snare drum"}
+    assert len(choose_words(records, 2, 0, set())) == 2
+    chosen = teaching.photos_of(records * 3, {"snare drum"}, 0)
     assert len(chosen) == teaching.MAX_PHOTOS  # of 33
-    assert all(records[number % len(records)].regions[0].phrase == "Drum" for number in chosen)
+    assert {records[number % len(records)].regions[0].phrase for number in chosen} == {"Snare drum"}
+
+
+def test_examples_are_no_background() -> None:
+    space = a_space()
+    codes = things(2, 5)
+    examples = np.concatenate([space.places, space.place(codes)[:2]])
+    left = without_examples(replace(space, places=examples), {"thing": codes})
+    assert left.places == pytest.approx(space.places)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from regiontalk.cli import console
-from regiontalk.cli.measurement import Measurement, measured, one_decimal
-from regiontalk.cli.options import MODEL, PLACE
+from regiontalk.cli.measurement import Measurement, Table, measured, one_decimal
+from regiontalk.cli.names_option import read_lines_of
+from regiontalk.cli.options import FILE, MODEL, PLACE
 from regiontalk.errors import ModelError
-from regiontalk.lab.data.dataset_model import DatasetModel
-from regiontalk.lab.data.records import Dataset, open_split
+
+if TYPE_CHECKING:
+    from regiontalk.inference.taught import Weights
+    from regiontalk.lab.data.dataset_model import DatasetModel
+    from regiontalk.lab.data.records import Dataset
+    from regiontalk.lab.evaluation.teaching import Words
+    from regiontalk.models.background import Background, Space
+    from regiontalk.models.runtime import Floats
 
 SPACES = ("codes", "vectors")
 
@@ -28,88 +35,118 @@ SPACES = ("codes", "vectors")
     required=True,
     help="A data set with names that the model was not taught.",
 )
-@click.option("--everyday", type=PLACE, required=True, help="A data set of everyday photos.")
+@click.option(
+    "--everyday",
+    type=PLACE,
+    required=True,
+    help="A data set whose dev photos show none of these names, or hardly any.",
+)
+@click.option(
+    "--fit-on",
+    type=PLACE,
+    metavar="DATA",
+    help="Also fit the weights: on half of the names, and the dev photos of DATA as everyday ones.",
+)
+@click.option(
+    "--names",
+    "names_file",
+    type=FILE,
+    metavar="FILE",
+    help="Teach these names, one on each line, instead of --words.",
+)
 @click.option("--words", "count", type=click.IntRange(2), default=100, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="Chooses the words.")
-@click.option("--workers", "-j", type=click.IntRange(1, 64), default=1, show_default=True)
 @measured("teach")
 def teach(
     *,
     model: Path,
     truth: Path,
     everyday: Path,
+    fit_on: Path | None,
+    names_file: Path | None,
     count: int,
     seed: int,
-    workers: int,
     measurement: Measurement,
 ) -> None:
     """How many regions are recognised by words taught with 1, 3, 5 and 10 examples, and how many
     everyday regions are called by one of 50 words (docs/teach.md).
 
-    Half of the words fit the weights and are not reported; the other half is measured with the
-    weights of the package and with the fitted ones. Of the everyday photos, the dev split is used,
-    one half for the fit.
+    The words are names that enough photos of the truth have. Without --names they are chosen at
+    random, of those that have a word which the model's captions and queries do not know.
     """
+    from regiontalk.inference.alignment import region_vectors
     from regiontalk.inference.taught import OF_CODES, OF_VECTORS
+    from regiontalk.lab.data.records import Dataset, open_split
     from regiontalk.lab.evaluation import teaching
 
     named = Dataset(truth)
     others = open_split(everyday, "dev")
-    chosen = teaching.choose_words(named, count, seed)
+    to_fit = None if fit_on is None else open_split(fit_on, "dev")
     dataset_model = measurement.model(model, named)
-    of_everyday = DatasetModel(dataset_model.model, others)
-    numbers = teaching.photos_of(measurement.photos(named), chosen, seed)
-    examples = defaultdict[str, list[Any]](list)
-    look = partial(teaching.look_at_words, dataset_model, words=chosen)
-    looked_at = dataset_model.each(look, numbers, workers)
-    for found in console.track(looked_at, "Words", len(numbers), measurement.quiet):
-        for word, code in found:
-            if len(examples[word]) < teaching.MAX_PHOTOS:
-                examples[word].append(code)
-    everyday_look = partial(teaching.look_at_everyday, of_everyday)
-    seen = of_everyday.each(everyday_look, None, workers)
-    parts = list(console.track(seen, "Everyday photos", len(others), measurement.quiet))
-    codes = np.concatenate(parts)
-    words = teaching.enough({word: np.stack(rows) for word, rows in examples.items()})
-    figures = {}
-    for name, own in zip(SPACES, (OF_CODES, OF_VECTORS), strict=True):
-        figures[name] = _measure(dataset_model, name, words, codes, own)
-    rows = []
-    for name, measured_by in figures.items():
-        for number, shares in measured_by["by_examples"].items():
-            rows.append((name, number, *one_decimal(shares.values())))
-    columns = ("by", "examples", "right", "right and said", "another said", "false")
-    measurement.finish(figures, ("taught words, percent", columns, rows))
+    background = _background_of(dataset_model)
+    if names_file is None:
+        known = frozenset(dataset_model.model.words)
+        chosen = teaching.choose_words(named, count, seed, known)
+    else:
+        chosen = frozenset(line.strip().lower() for line in read_lines_of(names_file))
+    numbers = teaching.photos_of(named, chosen, seed)
+    words = teaching.examples_of(dataset_model, measurement.photos(named, numbers), chosen)
+    codes = _everyday_codes(dataset_model, others, measurement)
+    fit_codes = None if to_fit is None else _everyday_codes(dataset_model, to_fit, measurement)
+    figures = {
+        "names": sorted(words),
+        "codes": _measure(words, codes, fit_codes, background.codes, OF_CODES),
+    }
+    if background.vectors is not None:
+        runtime = dataset_model.model.runtime
+        words = {word: region_vectors(runtime, rows) for word, rows in words.items()}
+        codes = region_vectors(runtime, codes)
+        fit_codes = None if fit_codes is None else region_vectors(runtime, fit_codes)
+        vectors = _measure(words, codes, fit_codes, background.vectors, OF_VECTORS)
+        figures["vectors"] = vectors
+    measurement.finish(figures, _table(figures))
 
 
-def _measure(
-    dataset_model: DatasetModel, name: str, words: dict[str, Any], everyday: Any, own: Any
-) -> dict[str, Any]:
-    """Measures the words in the space of codes or of vectors."""
-    from regiontalk.inference.alignment import region_vectors
-    from regiontalk.lab.evaluation import teaching
+def _background_of(dataset_model: DatasetModel) -> Background:
     from regiontalk.models.background import read_background
 
     runtime = dataset_model.model.runtime
     if runtime.background is None:
         raise ModelError("the model has no background", hint="regiontalk fit --only background")
-    background = read_background(runtime.background, runtime.info.name)
-    space = background.codes
-    if name == "vectors":
-        if background.vectors is None:
-            return {"by_examples": {}}
-        space = background.vectors
-        words = {word: region_vectors(runtime, rows) for word, rows in words.items()}
-        everyday = region_vectors(runtime, everyday)
-    first, second = teaching.halves(words)
-    fitted = teaching.fit(first, everyday[::2], space)
-    report = teaching.measure(second, everyday[1::2], space, own)
-    report["right_among_all"] = {
-        number: shares["right"]
-        for number, shares in teaching.measure(words, everyday[1::2], space, own)[
-            "by_examples"
-        ].items()
-    }
-    report["weights"] = list(own)
-    report["fitted"] = list(fitted)
-    return report
+    return read_background(runtime.background, runtime.info.name)
+
+
+def _everyday_codes(
+    dataset_model: DatasetModel, dataset: Dataset, measurement: Measurement
+) -> Floats:
+    """The codes (M, D) of the regions of another data set's photos."""
+    from regiontalk.lab.evaluation.teaching import codes_of_regions
+
+    on_others = replace(dataset_model, dataset=dataset)
+    measurement.record.uses_data(dataset.folder, "dev", len(dataset))
+    photos = console.track(range(len(dataset)), "everyday photos", len(dataset), measurement.quiet)
+    return np.concatenate([codes_of_regions(on_others, dataset[number]) for number in photos])
+
+
+def _measure(
+    words: Words, everyday: Floats, to_fit: Floats | None, space: Space, weights: Weights
+) -> dict[str, Any]:
+    """The figures with the package's weights; `to_fit`: everyday regions for fitted weights."""
+    from regiontalk.lab.evaluation import teaching
+
+    space = teaching.without_examples(space, words)
+    figures = teaching.measure(words, everyday, space, weights)
+    if to_fit is not None:
+        first, second = teaching.halves(words)
+        fitted = teaching.fit(first, to_fit, space)
+        figures["fitted"] = teaching.measure(second, everyday, space, fitted)
+    return figures
+
+
+def _table(figures: Mapping[str, Any]) -> Table:
+    rows = []
+    for by in SPACES:
+        for count, shares in figures.get(by, {}).get("by_examples", {}).items():
+            rows.append((by, count, *one_decimal(shares.values())))
+    columns = ("by", "examples", "right", "right and said", "another said", "false")
+    return f"{len(figures['names'])} taught words, percent", columns, rows

@@ -1,8 +1,8 @@
 """How well words are recognised that were taught with a few examples, and how often they are said
 of regions that show none of them.
 
-Words that the model was never trained on are taught with 1, 3, 5 and 10 of their examples; the
-other examples are to be recognised. Some of these words are also looked for in everyday photos,
+Names that the model was never trained on are taught with 1, 3, 5 and 10 of their examples; the
+other examples are to be recognised. Some of these names are also looked for in everyday photos,
 where each one that is said counts as false.
 
 Shapes: E examples of a word, D the size of a code or vector, M regions of everyday photos, W words.
@@ -10,8 +10,9 @@ Shapes: E examples of a word, D the size of a code or vector, M regions of every
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -46,6 +47,9 @@ USUAL_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 NAMED_TYPES = ("object", "whole")
 """Regions whose phrase is a name: of the thing in the box, or of the whole photo."""
 
+SAME = 0.99
+"""Regions whose z are as close as this are one region of one photo."""
+
 Words = Mapping[str, Floats]
 """Word -> codes (E, D) of its examples."""
 
@@ -75,6 +79,15 @@ def halves(words: Words) -> tuple[dict[str, Floats], dict[str, Floats]]:
     return first, {name: words[name] for name in names[1::2]}
 
 
+def without_examples(space: Space, words: Words) -> Space:
+    """The space without the background's regions that are examples of the words: its photos may be
+    among theirs."""
+    is_example = np.zeros(len(space.places), dtype=bool)
+    for codes in words.values():
+        is_example |= (space.places @ space.place(codes).T).max(axis=1) > SAME
+    return replace(space, places=space.places[~is_example])
+
+
 def measure(words: Words, everyday: Floats, space: Space, weights: Weights) -> dict[str, Any]:
     """The shares of held-back examples that are right among all words, and that are right and said;
     and of `everyday` regions (M, D) that are called by one of `TAUGHT` words. In percent."""
@@ -84,13 +97,16 @@ def measure(words: Words, everyday: Floats, space: Space, weights: Weights) -> d
     for count in COUNTS:
         figures = [_measure_once(z, others, space, weights, count, seed) for seed in range(REPEATS)]
         report[str(count)] = {
-            name: round(float(np.mean([one[name] for one in figures])), 2) for name in figures[0]
+            name: round(float(np.mean([shares[name] for shares in figures])), 2)
+            for name in figures[0]
         }
     return {
         "words": len(words),
         "examples": sum(map(len, words.values())),
         "everyday_regions": len(everyday),
-        "taught_for_false": min(TAUGHT, len(words)),
+        "background_regions": len(space.places),
+        "words_for_false": min(TAUGHT, len(words)),
+        "weights": list(weights),
         "by_examples": report,
     }
 
@@ -182,12 +198,23 @@ def _with_bias(z: Words, others: Floats, space: Space, weights: Weights) -> Weig
     return weights._replace(examples=float(examples), bias=float(bias))
 
 
-def choose_words(records: Iterable[Record], count: int, seed: int) -> frozenset[str]:
-    """`count` of the names that enough photos have, at random."""
+def choose_words(
+    records: Iterable[Record], count: int, seed: int, known: Container[str]
+) -> frozenset[str]:
+    """`count` names at random, of those that enough photos have and that the model cannot know:
+    they have a word that is not among its `known` ones."""
     photos = Counter(chain.from_iterable(_named(record) for record in records))
-    known = sorted(name for name, number in photos.items() if number >= MIN_EXAMPLES)
-    chosen = np.random.default_rng(seed).permutation(len(known))[:count]
-    return frozenset(known[row] for row in chosen.tolist())
+    names = sorted(
+        name
+        for name, number in photos.items()
+        if number >= MIN_EXAMPLES and any(word not in known for word in _words_of(name))
+    )
+    chosen = np.random.default_rng(seed).permutation(len(names))[:count]
+    return frozenset(names[row] for row in chosen.tolist())
+
+
+def _words_of(name: str) -> list[str]:
+    return name.replace("-", " ").split()
 
 
 def photos_of(records: Iterable[Record], words: Container[str], seed: int) -> list[int]:
@@ -211,19 +238,22 @@ def _named(record: Record) -> dict[str, BoxXYXY]:
     return named
 
 
-def look_at_words(
-    asked: DatasetModel, record: Record, words: Container[str]
-) -> list[tuple[str, Floats]]:
-    """The code (D,) of every word that a photo shows."""
-    named = [(name, box) for name, box in _named(record).items() if name in words]
-    if not named:
-        return []
-    codes = asked.codes_at(record, np.array([box for _, box in named]))
-    return [(name, code) for (name, _), code in zip(named, codes, strict=True)]
+def examples_of(
+    dataset_model: DatasetModel, records: Iterable[Record], words: Container[str]
+) -> dict[str, Floats]:
+    """Words with the codes (E, D) of their examples in photos, at most `MAX_PHOTOS` of each."""
+    examples = defaultdict[str, list[Floats]](list)
+    for record in records:
+        named = {name: box for name, box in _named(record).items() if name in words}
+        codes = dataset_model.codes_at(record, np.array(list(named.values())))
+        for name, code in zip(named, codes, strict=True):
+            if len(examples[name]) < MAX_PHOTOS:
+                examples[name].append(code)
+    return enough({name: np.stack(codes) for name, codes in examples.items()})
 
 
-def look_at_everyday(asked: DatasetModel, record: Record) -> Floats:
+def codes_of_regions(dataset_model: DatasetModel, record: Record) -> Floats:
     """The codes (R, D) of the regions that `caption` gives."""
-    look = asked.look(record)
-    runtime = asked.model.runtime
+    look = dataset_model.look(record)
+    runtime = dataset_model.model.runtime
     return with_codes(runtime, look, caption(runtime, look)).codes
