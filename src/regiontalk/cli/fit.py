@@ -105,9 +105,9 @@ def command(
                  request alone (--only background --split train)
 
     Alignment and search are for models that align words with regions. The printed figures of
-    ranking, calibration, confidence, agreement and alignment are cross-validated, those of names are of
-    held-out photos. Those of settings and find are of the photos that were fitted on, and so is how
-    often search has a right photo first.
+    ranking, calibration, confidence, agreement and alignment are cross-validated, those of names
+    are of held-out photos. Those of settings and find are of the photos that were fitted on, and so
+    is how often search has a right photo first.
 
     The first four parts build on each other: fitting one again discards those after it, unless they
     are fitted again too. Fitting the settings again also discards find. Dense mAP is that of
@@ -180,7 +180,9 @@ def _scorer(parts: tuple[str, ...], quiet: bool) -> AbstractContextManager[Any]:
 def _draw(diagram: Path, report: dict[str, Any]) -> None:
     from regiontalk.lab.evaluation.reliability import Bin, draw_reliability
 
-    bins = {name: [Bin(**one) for one in report[name]["bins"]] for name in ("before", "after")}
+    bins = {}
+    for name in ("before", "after"):
+        bins[name] = [Bin(**values) for values in report[name]["bins"]]
     with replacing(diagram) as temporary:
         temporary.write_text(draw_reliability(bins), encoding="utf-8")
 

@@ -13,6 +13,7 @@ import os
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 from typing import IO, NamedTuple
 
 from regiontalk.errors import ImageError, ImageTooLarge
@@ -37,9 +38,8 @@ class Item(NamedTuple):
 
 def exif_bytes(meta: bytes) -> int:
     """How long the EXIF of the `meta` box (without its header) is."""
-    return sum(
-        length for item in _items(meta) if item.kind == b"Exif" for _, length in item.extents
-    )
+    parts = chain.from_iterable(item.extents for item in _items(meta) if item.kind == b"Exif")
+    return sum(length for _, length in parts)
 
 
 def profile_bytes(meta: bytes) -> int:
@@ -55,19 +55,18 @@ def check_sizes(file: IO[bytes], meta: bytes) -> tuple[int, int]:
     ]
     photos = [item for item in _items(meta) if item.kind == b"av01"]
     end = file.seek(0, os.SEEK_END)
-    if sum(length or end for item in photos for _, length in item.extents) > end:
+    parts = chain.from_iterable(item.extents for item in photos)
+    if sum(length or end for _, length in parts) > end:
         raise ImageError("a broken photo: its parts overlap")
     inside = io.BytesIO(_child(meta[4:], b"idat"))
-    coded = av1.sizes(
-        unit
-        for item in photos
-        for unit in av1.units(_read(inside if item.in_meta else file, item.extents))
-    )
+    streams = (_read(inside if item.in_meta else file, item.extents) for item in photos)
+    coded = av1.sizes(chain.from_iterable(map(av1.units, streams)))
     if not declared or not coded:
         return 0, 0
     width, height = max(declared, key=lambda size: size[0] * size[1])
     largest = max(coded, key=lambda size: size[0] * size[1])
-    pixels, all_coded = largest[0] * largest[1], sum(width * height for width, height in coded)
+    pixels = largest[0] * largest[1]
+    all_coded = sum(width * height for width, height in coded)
     if pixels > _ROOM * width * height or width * height > _ROOM * all_coded:
         raise ImageError(
             f"a broken photo: it says {width}×{height} pixels and holds {largest[0]}×{largest[1]}"
@@ -80,11 +79,13 @@ def largest_in_tracks(file: IO[bytes], moov: bytes) -> tuple[int, int]:
     8.7)."""
     tables = [moov]
     for name in _SAMPLES:
-        tables = [content for table in tables for kind, content in _boxes(table) if kind == name]
+        boxes = chain.from_iterable(map(_boxes, tables))
+        tables = [content for kind, content in boxes if kind == name]
     frames = [frame for frame in map(_first_frame, tables) if frame[1]]
     if sum(length for _, length in frames) > file.seek(0, os.SEEK_END):
         raise ImageError("a broken photo: its parts overlap")
-    sizes = av1.sizes(unit for frame in frames for unit in av1.units(_read(file, [frame])))
+    streams = (_read(file, [frame]) for frame in frames)
+    sizes = av1.sizes(chain.from_iterable(map(av1.units, streams)))
     if not sizes:
         raise ImageError("a broken photo: its frames cannot be found")
     return max(sizes, key=lambda size: size[0] * size[1])
@@ -207,7 +208,8 @@ def _located(table: bytes, kinds: dict[int, bytes]) -> Iterator[Item]:
     offset, length, base, index = (8 * numbers.take(4) for _ in range(4))
     wide = 32 if version == 2 else 16
     for _ in range(numbers.take(wide)):
-        number, method = numbers.take(wide), numbers.take(16) & 15 if version else 0
+        number = numbers.take(wide)
+        method = numbers.take(16) & 15 if version else 0
         numbers.take(16)
         start, extents = numbers.take(base), []
         count = numbers.take(16)

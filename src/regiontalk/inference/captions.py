@@ -21,7 +21,7 @@ from regiontalk.inference.decoding import Caption
 from regiontalk.inference.rank import texts
 from regiontalk.inference.regions import ROWS_AT_ONCE, RegionTable, Rows
 from regiontalk.language.head_nouns import head_place
-from regiontalk.language.vocabulary import END, Vocabulary
+from regiontalk.language.vocabulary import Vocabulary
 from regiontalk.models.runtime import Runtime, State
 from regiontalk.models.settings import LONGER, Confidence
 from regiontalk.results import Region
@@ -58,37 +58,30 @@ def decode_captions(
     """A caption for every row of the language model's state: as long as the model chooses, or of at
     most `lengths` (R,) words."""
     words = runtime.words
-    step: decoding.Step = runtime.step
-    if lengths is None:
-        rules = decoding.Rules(runtime.info.prediction.longest)
-        starts = np.full(len(state[0]), words.start())
-    else:  # long captions, like sentences, would repeat or break off
-        step = _limited(step)
-        state = (*state, lengths.astype(np.float32))
-        longest = int(lengths.max(initial=0)) + 1
-        rules = decoding.Rules(longest, words.content_tokens, words.leading_tokens)
-        length_starts = [words.start_of_length(length) for length in lengths.tolist()]
-        starts = np.array(length_starts, dtype=np.int64)
     captions: list[Caption] = []
-    for first in range(0, len(starts), ROWS_AT_ONCE):
+    for first in range(0, len(state[0]), ROWS_AT_ONCE):
         chunk = slice(first, first + ROWS_AT_ONCE)
         chunk_state = tuple(part[chunk] for part in state)
-        beams = decoding.beam_search(step, chunk_state, starts[chunk], rules, beam)
+        if lengths is None:
+            start: decoding.Start = words.start()
+            rules = decoding.Rules(runtime.info.prediction.longest)
+        else:
+            start = np.array([words.start_of_length(length) for length in lengths[chunk].tolist()])
+            rules = _length_rules(words, lengths[chunk])
+        beams = decoding.beam_search(runtime.step, chunk_state, start, rules, beam)
         captions += [best for best, *_ in beams]
     return captions
 
 
-def _limited(step: decoding.Step) -> decoding.Step:
-    """A step whose state also has the number of words that are left; after the last word only END
-    can follow."""
-
-    def limited(tokens: decoding.Integers, state: State) -> tuple[decoding.Floats, State]:
-        *model_state, words_left = state
-        logprobs, next_state = step(tokens, tuple(model_state))
-        may_follow = (words_left > 0)[:, None] | (np.arange(logprobs.shape[1]) == END)
-        return np.where(may_follow, logprobs, -np.inf), (*next_state, words_left - 1)
-
-    return limited
+def _length_rules(words: Vocabulary, lengths: NDArray[np.intp]) -> decoding.Rules:
+    """The rules for captions of at most `lengths` (R,) words and END: long captions, like
+    sentences, would repeat or break off."""
+    return decoding.Rules(
+        longest=int(lengths.max(initial=0)) + 1,
+        once=words.content_tokens,
+        never_last=words.leading_tokens,
+        limits=lengths,
+    )
 
 
 def choose_captions(

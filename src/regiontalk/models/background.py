@@ -134,7 +134,9 @@ def read_background(data: bytes, place: str) -> Background:
     """The background in a file's bytes; raises `ModelError` for anything else."""
     arrays = _read_arrays(data, place)
     names = [name for name in (CODES, VECTORS) if f"{name}_mean" in arrays]
-    expected = {f"{name}_{part}": kind for name in names for part, kind in _ARRAYS.items()}
+    expected: dict[str, tuple[type, int]] = {}
+    for name in names:
+        expected |= {f"{name}_{part}": kind for part, kind in _ARRAYS.items()}
     has_names = f"{NAMED}_names" in arrays
     if has_names:
         expected |= {f"{NAMED}_{part}": kind for part, kind in _NAMED_ARRAYS.items()}

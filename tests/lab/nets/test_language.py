@@ -89,7 +89,7 @@ def test_greedy_captions_are_the_argmax_of_what_teacher_forcing_says(feed):
             model.output.bias[END] = pull_to_end
             seen = see(model, codes(32))
             state = tuple(part.numpy() for part in (*model.begin(seen), seen))
-            captions = decoding.greedy(steps(model), state, START, decoding.Rules(6))
+            captions = decoding.word_by_word(steps(model), state, START, decoding.Rules(6))
             for row, caption in enumerate(captions):
                 ended = len(caption.tokens) < 6
                 words = torch.tensor([*caption.tokens, *([END] if ended else [])])

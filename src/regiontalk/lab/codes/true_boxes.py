@@ -16,6 +16,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -114,7 +115,9 @@ def join(parts: Sequence[CodedBoxes]) -> CodedBoxes:
         replace(part, photos=part.photos + first)
         for part, first in zip(parts, firsts.tolist(), strict=True)
     ]
-    arrays = {name: np.concatenate([getattr(part, name) for part in shifted]) for name in ARRAYS}
+    arrays = {}
+    for name in ARRAYS:
+        arrays[name] = np.concatenate([getattr(part, name) for part in shifted])
     return CodedBoxes(**arrays, detector=parts[0].detector)
 
 
@@ -139,8 +142,8 @@ def _make_missing(
             yield from share
     model = Model(OnnxRuntime(origin.model, 1 if workers > 1 else None))
     photos = DatasetModel(model, dataset)
-    every = [number for share in missing.values() for number in share]
-    coded = in_order(lambda number: _code_photo(photos, dataset[number], origin), every, workers)
+    numbers = chain.from_iterable(missing.values())
+    coded = in_order(lambda number: _code_photo(photos, dataset[number], origin), numbers, workers)
     for path, share in missing.items():
         parts = []
         for number in share:

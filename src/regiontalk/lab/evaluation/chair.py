@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,7 +85,8 @@ def classes_shown(record: Record) -> frozenset[str]:
     for region in record.regions:
         if region.type != "object":
             texts += region.references
-    return _marked(record).union(*(one.classes for text in texts for one in mentions(text)))
+    every_mention = chain.from_iterable(map(mentions, texts))
+    return _marked(record).union(*(mention.classes for mention in every_mention))
 
 
 def evaluate_chair(records: Iterable[Record], sentences: Mapping[str, str]) -> dict[str, Any]:
@@ -100,12 +102,12 @@ def evaluate_chair(records: Iterable[Record], sentences: Mapping[str, str]) -> d
         shown = classes_shown(record)
         if record.image not in sentences or not shown:
             continue
-        said = mentions(sentences[record.image])
-        wrong = [one.noun for one in said if shown.isdisjoint(one.classes)]
+        mentioned = mentions(sentences[record.image])
+        wrong = [mention.noun for mention in mentioned if shown.isdisjoint(mention.classes)]
         invented.update(wrong)
         marked = _marked(record)
-        recalled = marked.intersection(name for one in said for name in one.classes)
-        rows.append((len(said), len(wrong), bool(wrong), len(marked), len(recalled)))
+        recalled = marked & set(chain.from_iterable(mention.classes for mention in mentioned))
+        rows.append((len(mentioned), len(wrong), bool(wrong), len(marked), len(recalled)))
     if not rows:
         raise DataError("no sentence about a photo whose objects are known")
     counts = np.array(rows)

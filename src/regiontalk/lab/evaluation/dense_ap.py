@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,9 @@ from regiontalk.lab.evaluation.language import SentenceScorer, TreebankWords, sc
 from regiontalk.lab.evaluation.matching import MatchedImage, boxes_of, match
 from regiontalk.lab.evaluation.reference_scores import measure_references
 from regiontalk.results import ImageRegions
+
+AP_NAMES = [f"{iou:g}@{score:g}" for iou, score in product(IOU_THRESHOLDS, LANGUAGE_THRESHOLDS)]
+"""The keys of the average precisions at each pair of thresholds."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,7 @@ class DenseResult:
             "detection_map": self.detection_map,
             self.metric: self.language,
             "language_metric": self.metric,
-            "ap": {
-                f"{iou:g}@{score:g}": float(self.ap[i, j])
-                for i, iou in enumerate(IOU_THRESHOLDS)
-                for j, score in enumerate(LANGUAGE_THRESHOLDS)
-            },
+            "ap": dict(zip(AP_NAMES, self.ap.ravel().tolist(), strict=True)),
             "images": self.images,
             "truths": self.truths,
             "detections": self.detections,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, compress
 from typing import Any
 
 from regiontalk import boxes as geometry
@@ -50,7 +50,7 @@ def truths_near(
     """For each box the true regions that it overlaps by at least `iou`: those that say what it
     is."""
     near = geometry.iou(boxes_xyxy, boxes_of(record.regions)) >= iou
-    return [[record.regions[place] for place in row.nonzero()[0]] for row in near]
+    return [list(compress(record.regions, row)) for row in near.tolist()]
 
 
 def objects_of(record: Record, smallest: float = 0.0) -> tuple[TrueRegion, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +49,8 @@ Findings = Sequence[Mapping[str, Finding]]
 
 def classes_in(records: Iterable[Record]) -> list[str]:
     """The classes of the objects of these photos, by name."""
-    names = sorted({region.phrase for record in records for region in objects_of(record)})
+    objects = chain.from_iterable(map(objects_of, records))
+    names = sorted({region.phrase for region in objects})
     if not names:
         raise DataError(
             "no object to look for", hint="regions of type 'object' with a class name as phrase"
@@ -91,8 +93,11 @@ def evaluate_objects(findings: Findings, seed: int = 0) -> dict[str, Any]:
     def figures_of(sample: Integers) -> dict[str, float]:
         return {"cgf1": cg_f1(pairs[sample])["cgf1"]}
 
+    detected = {}
+    for name in names:
+        detected[name] = [of_photo[name].detected for of_photo in findings]
     return {
-        "detection": coco_ap({name: [one[name].detected for one in findings] for name in names}),
+        "detection": coco_ap(detected),
         "presence": presence,
         **cg_f1(pairs),
         "intervals": bootstrap(len(findings), figures_of),
@@ -112,13 +117,12 @@ def questions(findings: Findings, way: str, seed: int = 0) -> list[tuple[int, st
     photos together with the one asked for. Each class is asked for once in a photo.
     """
     random = np.random.default_rng(seed)
-    present = [[name for name, one in photo.items() if _is_there(one)] for photo in findings]
+    present = [_present(of_photo) for of_photo in findings]
     every = list(findings[0])
-    popular = _by_count(name for names in present for name in names)
-    beside = {
-        name: _by_count(other for names in present if name in names for other in names)
-        for name in (every if way == "adversarial" else ())
-    }
+    popular = _by_count(chain.from_iterable(present))
+    beside = {}
+    for name in every if way == "adversarial" else ():
+        beside[name] = _by_count(chain.from_iterable(names for names in present if name in names))
     asked = []
     for number, names in enumerate(present):
         if len(names) < ASKED_PER_PHOTO or len(every) < len(names) + ASKED_PER_PHOTO:
@@ -132,6 +136,11 @@ def questions(findings: Findings, way: str, seed: int = 0) -> list[tuple[int, st
             taken.add(absent)
             asked += [(number, name), (number, absent)]
     return asked
+
+
+def _present(of_photo: Mapping[str, Finding]) -> list[str]:
+    """The classes that a photo shows."""
+    return [name for name, finding in of_photo.items() if _is_there(finding)]
 
 
 def _by_count(names: Iterable[str]) -> list[str]:

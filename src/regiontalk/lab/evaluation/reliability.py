@@ -85,12 +85,11 @@ def _judged(scores: Sequence[float], right: Sequence[bool]) -> Judged:
 
 def joined(parts: Sequence[Judged]) -> Judged:
     """Those of all photos as one."""
-    scores, right = (
-        [np.zeros(0), *(getattr(part, name) for part in parts)] for name in ("scores", "right")
-    )
+    scores = [part.scores for part in parts]
+    right = [part.right for part in parts]
     return Judged(
-        np.concatenate(scores),
-        np.concatenate(right).astype(bool),
+        np.concatenate([np.zeros(0), *scores]),
+        np.concatenate([np.zeros(0), *right]).astype(bool),
         sum(part.photos for part in parts),
     )
 

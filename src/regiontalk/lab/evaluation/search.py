@@ -31,7 +31,9 @@ def evaluate_search(
 ) -> dict[str, Any]:
     """`text_to_image`: with captions and likelihood, as the model fuses them. `by_vectors_alone`:
     without. A photo that is not among the best that are looked at twice is not found."""
-    owners = [number for number, (record, _) in enumerate(photos) for _ in record.sentences]
+    owners: list[int] = []
+    for number, (record, _) in enumerate(photos):
+        owners += [number] * len(record.sentences)
     sentences = list(chain.from_iterable(record.sentences for record, _ in photos))
     ranks: list[tuple[float, float]] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -92,10 +94,9 @@ def evaluate_words(
                 "of_them_right": len(above & right),
             }
         store.close()
-    photos_with_it, above_the_line, of_them_right = (
-        sum(one[name] for one in each.values())
-        for name in ("photos", "above_the_line", "of_them_right")
-    )
+    photos_with_it = sum(counts["photos"] for counts in each.values())
+    above_the_line = sum(counts["above_the_line"] for counts in each.values())
+    of_them_right = sum(counts["of_them_right"] for counts in each.values())
     if not photos_with_it:
         raise DataError("no photo shows one of the words", hint="records with objects or sentences")
     return {

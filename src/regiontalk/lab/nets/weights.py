@@ -120,7 +120,10 @@ class ArraysOnly(pickle.Unpickler):
 
     ALLOWED = frozenset({("numpy", "ndarray"), ("numpy", "dtype")})
     MODULES = frozenset(
-        f"numpy.{core}.{part}" for core in ("core", "_core") for part in ("multiarray", "numeric")
+        {
+            *("numpy.core.multiarray", "numpy.core.numeric"),
+            *("numpy._core.multiarray", "numpy._core.numeric"),
+        }
     )
     RECONSTRUCT = frozenset({"_reconstruct", "_frombuffer", "scalar"})
 

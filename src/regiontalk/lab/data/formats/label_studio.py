@@ -116,9 +116,8 @@ def _record(task: Mapping[str, Any], source: Source) -> Record:
     of_photo = {
         str(one["id"]) for one in results if one["type"] == "textarea" and "x" not in one["value"]
     }
-    sentences = [
-        text.strip() for identity, said in texts.items() if identity in of_photo for text in said
-    ]
+    written = chain.from_iterable(texts[identity] for identity in texts if identity in of_photo)
+    sentences = [text.strip() for text in written]
     split = source.split_for(name, default="train")
     return Record(name, width, height, split, None, tuple(filter(None, sentences)), tuple(regions))
 

@@ -184,11 +184,9 @@ def build(sources: Sources) -> Arrays:
 def _build_words(texts: Mapping[str, str]) -> dict[str, NDArray[Any]]:
     pairs = _pairs_of_lines(texts["synonyms"])
     synonyms = {word: numbers.split() for word, numbers in pairs if "_" not in word}
-    inflections = [
-        f"{form}\t{base}"
-        for base, forms in _pairs_of_lines(texts["inflections"])
-        for form in forms.split()
-    ]
+    inflections: list[str] = []
+    for base, forms in _pairs_of_lines(texts["inflections"]):
+        inflections += [f"{form}\t{base}" for form in forms.split()]
     rules = [
         line.split() for line in texts["abbreviations"].splitlines() if line and line[0] != "#"
     ]

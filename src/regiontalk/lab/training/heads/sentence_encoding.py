@@ -9,6 +9,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -86,7 +87,8 @@ class EdgeReader:
     def build(
         cls, words: Vocabulary, training: Iterable[str], parses: dict[str, Edges]
     ) -> EdgeReader:
-        counts = Counter(relation for sentence in training for relation, _, _ in parses[sentence])
+        edges = chain.from_iterable(parses[sentence] for sentence in training)
+        counts = Counter(relation for relation, _, _ in edges)
         common = sorted(relation for relation, count in counts.items() if count >= RAREST_RELATION)
         return cls(words, ("", *common), parses)
 

@@ -80,11 +80,10 @@ class SentenceBatches:
 
     def collate(self, targets: Sequence[CaptionTarget]) -> SentenceBatch:
         longest = self.recipe.prediction.longest
-        said = [
-            (known_tokens(text, self.words)[:longest], weight, number)
-            for number, target in enumerate(targets)
-            for text, weight in zip(target.texts, target.weights, strict=True)
-        ]
+        said: list[tuple[list[int], float, int]] = []
+        for number, target in enumerate(targets):
+            for text, weight in zip(target.texts, target.weights, strict=True):
+                said.append((known_tokens(text, self.words)[:longest], weight, number))
         said.sort(key=lambda one: -len(one[0]))
         fed, words, lengths = pad_texts([tokens for tokens, _, _ in said], self.words.start())
         return SentenceBatch(
