@@ -289,10 +289,10 @@ class Model:
         do not show what the word means.
         """
         wanted = [
-            ToTeach(word, *one, is_it=is_it)
-            if _is_with_box(one)
-            else ToTeach(word, one, is_it=is_it)
-            for one in photos
+            ToTeach(word, *example, is_it=is_it)
+            if _is_with_box(example)
+            else ToTeach(word, example, is_it=is_it)
+            for example in photos
         ]
         lessons, skipped = learn(self, wanted)
         return replace(lessons[0], skipped=tuple(skipped))

@@ -59,7 +59,7 @@ class Sequence(NamedTuple):
 def sizes(units: Iterator[tuple[int, bytes]]) -> list[Size]:
     """The sizes in the sequence headers among AV1 units, one for each photo or tile, and those of
     the frames that have another size than their sequence."""
-    found = []
+    sizes_found = []
     sequence = None
     with suppress(IndexError):  # cut off, which the decoder will say
         for number, (kind, unit) in enumerate(units):
@@ -67,11 +67,11 @@ def sizes(units: Iterator[tuple[int, bytes]]) -> list[Size]:
                 raise ImageTooLarge(f"more than {_MOST_UNITS:,} units of AV1")
             if kind == _SEQUENCE_HEADER:
                 sequence = read_sequence(Numbers(unit))
-                found.append(sequence.size)
+                sizes_found.append(sequence.size)
             elif sequence is not None and kind in (_FRAME_HEADER, _FRAME):
                 own_size = frame_size(Numbers(unit), sequence)
-                found += [own_size] if own_size is not None else []
-    return found
+                sizes_found += [own_size] if own_size is not None else []
+    return sizes_found
 
 
 def units(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -140,12 +140,12 @@ def own_captions(regions: RegionTable) -> TriedCaptions:
     return TriedCaptions(np.arange(len(captions)), captions, features)
 
 
-def join_tried(own: TriedCaptions, others: TriedCaptions) -> TriedCaptions:
+def join_tried(first: TriedCaptions, others: TriedCaptions) -> TriedCaptions:
     """The model's own captions, then others."""
     return TriedCaptions(
-        np.concatenate([own.rows, others.rows]),
-        own.captions + others.captions,
-        np.concatenate([own.features, others.features]),
+        np.concatenate([first.rows, others.rows]),
+        first.captions + others.captions,
+        np.concatenate([first.features, others.features]),
     )
 
 

@@ -66,7 +66,7 @@ class WordBook:
     @property
     def words(self) -> tuple[str, ...]:
         """All words, in the order in which they were taught."""
-        return tuple(dict.fromkeys(one.word for one in self.examples))
+        return tuple(dict.fromkeys(example.word for example in self.examples))
 
     def spelled(self, text: str) -> str | None:
         """The taught word that a text asks for, if there is one: "some croissants" asks for
@@ -76,11 +76,11 @@ class WordBook:
 
     def spelling(self, word: str) -> str:
         """The spelling that the book has of a word; the word itself if it is new."""
-        known = {word_key(one): one for one in self.words}
-        return known.get(word_key(word), word)
+        spellings = {word_key(known): known for known in self.words}
+        return spellings.get(word_key(word), word)
 
     def rows_of(self, word: str) -> list[int]:
-        return [row for row, one in enumerate(self.examples) if one.word == word]
+        return [row for row, example in enumerate(self.examples) if example.word == word]
 
     def with_examples(self, examples: Sequence[Example], codes: Floats) -> WordBook:
         """The book and further examples (E,). A region that is in it already is replaced."""
@@ -88,11 +88,11 @@ class WordBook:
             return self
         spelling = {word_key(word): word for word in self.words}
         added = []
-        for one in examples:
-            word = spelling.setdefault(word_key(one.word), one.word)
-            added.append(Example(word, one.photo, one.xyxy, one.is_it))
-        again = {_place(one) for one in added}
-        kept = [row for row, one in enumerate(self.examples) if _place(one) not in again]
+        for example in examples:
+            word = spelling.setdefault(word_key(example.word), example.word)
+            added.append(Example(word, example.photo, example.xyxy, example.is_it))
+        again = {_place(example) for example in added}
+        kept = [row for row, example in enumerate(self.examples) if _place(example) not in again]
         count = len(kept) + len(added)
         if count > MAX_EXAMPLES:
             raise UsageError(
@@ -130,7 +130,7 @@ class WordBook:
             "format": FORMAT,
             "detector": self.detector,
             "model": self.model,
-            "examples": [asdict(one) for one in self.examples],
+            "examples": [asdict(example) for example in self.examples],
         }
         buffer = io.BytesIO()
         np.savez(
@@ -242,11 +242,15 @@ def _read_about(data: bytes, path: Path) -> _About:
         examples = about.get("examples")
         if type(examples) is not list:
             raise DataError("its list of examples is missing")
-        read = tuple(to_dataclass(Example, one, "an example") for one in examples)
-        for one in read:
-            is_long = len(one.photo) > MAX_PHOTO_LETTERS
-            if clean_word(one.word) != one.word or is_long or not np.isfinite(one.xyxy).all():
-                raise DataError(f"the example {one.word[:MAX_WORD_LETTERS]!r} is not valid")
+        read = tuple(to_dataclass(Example, example, "an example") for example in examples)
+        for example in read:
+            is_long = len(example.photo) > MAX_PHOTO_LETTERS
+            if (
+                clean_word(example.word) != example.word
+                or is_long
+                or not np.isfinite(example.xyxy).all()
+            ):
+                raise DataError(f"the example {example.word[:MAX_WORD_LETTERS]!r} is not valid")
         return _About(str(about.get("detector", "")), str(about.get("model", "")), read)
     except (DataError, UsageError) as error:
         raise _damaged(path, error.message) from error

@@ -72,8 +72,8 @@ def teach(
     codes = np.concatenate(parts)
     words = teaching.enough({word: np.stack(rows) for word, rows in examples.items()})
     figures = {}
-    for name, own in zip(SPACES, (OF_CODES, OF_VECTORS), strict=True):
-        figures[name] = _measure(dataset_model, name, words, codes, own)
+    for name, weights in zip(SPACES, (OF_CODES, OF_VECTORS), strict=True):
+        figures[name] = _measure(dataset_model, name, words, codes, weights)
     rows = []
     for name, measured_by in figures.items():
         for number, shares in measured_by["by_examples"].items():
@@ -83,7 +83,7 @@ def teach(
 
 
 def _measure(
-    dataset_model: DatasetModel, name: str, words: dict[str, Any], everyday: Any, own: Any
+    dataset_model: DatasetModel, name: str, words: dict[str, Any], everyday: Any, weights: Any
 ) -> dict[str, Any]:
     """Measures the words in the space of codes or of vectors."""
     from regiontalk.inference.alignment import region_vectors
@@ -103,13 +103,13 @@ def _measure(
         everyday = region_vectors(runtime, everyday)
     first, second = teaching.halves(words)
     fitted = teaching.fit(first, everyday[::2], space)
-    report = teaching.measure(second, everyday[1::2], space, own)
+    report = teaching.measure(second, everyday[1::2], space, weights)
     report["right_among_all"] = {
         number: shares["right"]
-        for number, shares in teaching.measure(words, everyday[1::2], space, own)[
+        for number, shares in teaching.measure(words, everyday[1::2], space, weights)[
             "by_examples"
         ].items()
     }
-    report["weights"] = list(own)
+    report["weights"] = list(weights)
     report["fitted"] = list(fitted)
     return report

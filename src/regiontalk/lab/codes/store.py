@@ -52,14 +52,14 @@ class CodedPhotos:
 
     def find(self, records: Iterable[Record], place: str) -> NDArray[np.int64]:
         """The row of each record's photo."""
-        found = [self.places.get(record.image, -1) for record in records]
-        if -1 in found:
-            name = list(records)[found.index(-1)].image
+        rows = [self.places.get(record.image, -1) for record in records]
+        if -1 in rows:
+            name = list(records)[rows.index(-1)].image
             raise DataError(
                 f"{place}: no codes of the photo {name!r}",
                 hint="regiontalk data codes computes them",
             )
-        return np.array(found, dtype=np.int64)
+        return np.array(rows, dtype=np.int64)
 
     def check_detector(self, detector: str, checkpoint: Path) -> None:
         """A net can only read the codes of the detector that it was trained on."""

@@ -89,8 +89,8 @@ def _parsed(
     while some := list(islice(rest, RECORDS_AT_ONCE)):
         sentences = [sentences_of(record) if record.split in splits else [] for record in some]
         trees = parser(list(chain.from_iterable(sentences)))
-        for record, own in zip(some, sentences, strict=True):
-            yield record, [next(trees) for _ in own]
+        for record, record_sentences in zip(some, sentences, strict=True):
+            yield record, [next(trees) for _ in record_sentences]
 
 
 def sentences_of(record: Record) -> list[Sentence]:

@@ -71,7 +71,11 @@ def _is_no_object(name: Sequence[str], following: str) -> bool:
     if name == ["orange"]:
         return following == "and" or (bool(following) and following not in FUNCTION_WORDS)
     names = object_names()
-    kinds = {names.kinds.get(found) for found in names.classes_of([following])} if following else ()
+    kinds = (
+        {names.kinds.get(class_name) for class_name in names.classes_of([following])}
+        if following
+        else ()
+    )
     if name[-1] in GROUPS and following == "of":
         return True
     if name[-1] == "passenger":
@@ -124,9 +128,9 @@ def _marked(record: Record) -> frozenset[str]:
 
 
 def _shares(counts: Integers) -> dict[str, float]:
-    said, wrong, bad_sentences, marked, recalled = counts.sum(axis=0).tolist()
+    mentioned, wrong, bad_sentences, marked, recalled = counts.sum(axis=0).tolist()
     return {
-        "chair_i": 100 * wrong / said if said else 0.0,
+        "chair_i": 100 * wrong / mentioned if mentioned else 0.0,
         "chair_s": 100 * bad_sentences / len(counts),
         "recall": 100 * recalled / marked if marked else 0.0,
     }

@@ -112,7 +112,7 @@ class DenseEvaluation:
         self.rules = rules
         self.scorer = TreebankWords(scorer) if rules.treebank_words else scorer
         self.truths = truths_by_path(
-            truth_of(one, rules.plus_one, rules.drop_invalid) for one in truth
+            truth_of(record, rules.plus_one, rules.drop_invalid) for record in truth
         )
         if not self.truths:
             raise DataError("the truth has no image")
@@ -170,11 +170,11 @@ class DenseEvaluation:
 
     def pool(self) -> Pool:
         """All detections, best first; of equal scores the first by path, box and caption."""
-        found = [self.matched[path] for path in sorted(self.matched)]
-        scores = np.concatenate([np.empty(0), *(image.scores for image in found)])
+        images = [self.matched[path] for path in sorted(self.matched)]
+        scores = np.concatenate([np.empty(0), *(image.scores for image in images)])
         order = np.argsort(-scores, kind="stable")
-        overlaps = np.concatenate([np.empty(0), *(image.overlaps for image in found)])
-        language = np.concatenate([np.empty(0), *(image.language for image in found)])
+        overlaps = np.concatenate([np.empty(0), *(image.overlaps for image in images)])
+        language = np.concatenate([np.empty(0), *(image.language for image in images)])
         truths = sum(len(truth.references) for truth in self.truths.values())
         return Pool(overlaps[order], language[order], truths)
 

@@ -63,12 +63,12 @@ def phrases_of_others(records: Sequence[Record]) -> Mapping[str, list[str]]:
     has."""
     drawn = {}
     for place, record in enumerate(records):
-        own = written_words(record)
+        written = written_words(record)
         wanted = len(record.regions)
         every_region = chain.from_iterable(after.regions for after in _after(records, place))
         others = (region.phrase for region in every_region if region.phrase)
         absent = (
-            phrase for phrase in others if (words := content_words(phrase)) and not words & own
+            phrase for phrase in others if (words := content_words(phrase)) and not words & written
         )
         drawn[record.image] = [phrase for _, phrase in zip(range(wanted), absent, strict=False)]
     return drawn
@@ -95,13 +95,13 @@ def seek(
     types = [tuple((region.type or "other").split("/")) for region in true] + [()] * len(absent)
     read = read_phrases(model.runtime, [*(region.phrase for region in true), *absent])
     readable = [phrase for phrase in read if phrase.read.says_something]
-    found = iter(finder.gather(model.runtime, readable, regions, by_likelihood))
+    gathered = iter(finder.gather(model.runtime, readable, regions, by_likelihood))
     return [
         Sought(
             number < len(true),
             types[number],
             rights[number],
-            next(found) if phrase.read.says_something else None,
+            next(gathered) if phrase.read.says_something else None,
         )
         for number, phrase in enumerate(read)
     ]
@@ -115,12 +115,12 @@ def evaluate_find(sought: Iterable[Sought], config: FindConfig) -> dict[str, Any
     every: list[float] = []
     scores: dict[bool, list[float]] = {True: [], False: []}
     types: dict[str, list[bool]] = defaultdict(list)
-    for one in sought:
-        likely = one.probabilities(config)
-        right.append(one.evidence is not None and bool(one.right[likely.argmax()]))
+    for result in sought:
+        likely = result.probabilities(config)
+        right.append(result.evidence is not None and bool(result.right[likely.argmax()]))
         every.append(float(likely.max()))
-        scores[one.here].append(every[-1])
-        for name in one.types:
+        scores[result.here].append(every[-1])
+        for name in result.types:
             types[name].append(right[-1])
     if not scores[True]:
         raise DataError("no phrase to look for", hint="records of Flickr30k Entities have them")
@@ -135,7 +135,7 @@ def evaluate_find(sought: Iterable[Sought], config: FindConfig) -> dict[str, Any
         "phrases": len(here),
         "phrases_not_there": len(absent),
         "types": {
-            name: {"accuracy": float(np.mean(own)), "phrases": len(own)}
-            for name, own in sorted(types.items())
+            name: {"accuracy": float(np.mean(verdicts)), "phrases": len(verdicts)}
+            for name, verdicts in sorted(types.items())
         },
     }

@@ -68,13 +68,13 @@ def objects_of(record: Record, smallest: float = 0.0) -> tuple[TrueRegion, ...]:
 
 
 def caption_objects(
-    asked: DatasetModel, records: Iterable[Record], smallest: float = 0.0
+    dataset_model: DatasetModel, records: Iterable[Record], smallest: float = 0.0
 ) -> Iterator[ImageRegions]:
     """A model's captions of the objects' boxes, exactly as `caption --boxes` makes them."""
     for record in records:
         boxes_xyxy = boxes_of(objects_of(record, smallest))
         if len(boxes_xyxy):
-            yield asked.captions(record, boxes_xyxy)
+            yield dataset_model.captions(record, boxes_xyxy)
 
 
 def evaluate_names(
@@ -84,7 +84,7 @@ def evaluate_names(
 
     An object without a caption (`missing`) counts as named wrongly. Shares are in percent.
     """
-    truths = {one.image: objects_of(one, smallest) for one in records}
+    truths = {record.image: objects_of(record, smallest) for record in records}
     every_region = chain.from_iterable(truths.values())
     objects = Counter(region.phrase for region in every_region)
     if not objects:
@@ -94,8 +94,10 @@ def evaluate_names(
     right: Counter[str] = Counter()
     captioned = 0
     for photo in photos:
-        own = truths[photo.path]
-        for truth, caption in zip(own, captions_at(boxes_of(own), photo.regions), strict=True):
+        photo_truths = truths[photo.path]
+        for truth, caption in zip(
+            photo_truths, captions_at(boxes_of(photo_truths), photo.regions), strict=True
+        ):
             captioned += caption is not None
             right[truth.phrase] += truth.phrase in named_classes(caption or "")
     total = objects.total()

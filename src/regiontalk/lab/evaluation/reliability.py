@@ -52,16 +52,16 @@ class Bin:
     """The share of right ones; on the diagram's diagonal it is the mean score."""
 
 
-def judge(found: ImageRegions, record: Record) -> Judged:
+def judge(photo: ImageRegions, record: Record) -> Judged:
     """Judges the regions of a photo, in its pixels, by its record, which may have other pixels."""
-    right = [bool(truths) for _, truths in _near(found, record)]
-    return _judged([region.score for region in found.regions], right)
+    right = [bool(truths) for _, truths in _near(photo, record)]
+    return _judged([region.score for region in photo.regions], right)
 
 
-def judge_words(found: ImageRegions, record: Record) -> Judged:
+def judge_words(photo: ImageRegions, record: Record) -> Judged:
     """Judges, by their confidences, the captions of regions that lie on true ones."""
     near = (
-        (region, region.confidence, truths) for region, truths in _near(found, record) if truths
+        (region, region.confidence, truths) for region, truths in _near(photo, record) if truths
     )
     known = [
         (sure, is_right(region.caption, truths))
@@ -71,12 +71,12 @@ def judge_words(found: ImageRegions, record: Record) -> Judged:
     return _judged([sure for sure, _ in known], [right for _, right in known])
 
 
-def _near(found: ImageRegions, record: Record) -> Iterable[tuple[Region, list[TrueRegion]]]:
+def _near(photo: ImageRegions, record: Record) -> Iterable[tuple[Region, list[TrueRegion]]]:
     """The regions, each with the true regions that it lies on."""
     scaled = boxes.scale(
-        boxes_of(found.regions), record.width / found.width, record.height / found.height
+        boxes_of(photo.regions), record.width / photo.width, record.height / photo.height
     )
-    return zip(found.regions, truths_near(scaled, record, RIGHT_IOU), strict=True)
+    return zip(photo.regions, truths_near(scaled, record, RIGHT_IOU), strict=True)
 
 
 def _judged(scores: Sequence[float], right: Sequence[bool]) -> Judged:
@@ -109,8 +109,8 @@ def reliability(scores: Scores, right: Verdicts) -> list[Bin]:
 
 def expected_error(bins: Sequence[Bin]) -> float:
     """The expected calibration error: the mean distance of scores from shares of right regions."""
-    total = sum(one.count for one in bins)
-    return sum(one.count * abs(one.score - one.right) for one in bins) / total if total else 0.0
+    total = sum(part.count for part in bins)
+    return sum(part.count * abs(part.score - part.right) for part in bins) / total if total else 0.0
 
 
 def summary(judged: Judged, scores: Scores, threshold: float = 0.5) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def summary(judged: Judged, scores: Scores, threshold: float = 0.5) -> dict[str,
         "threshold": threshold,
         "regions_per_photo": float(kept.sum()) / max(judged.photos, 1),
         "right": float(judged.right[kept].mean()) if kept.any() else None,
-        "bins": [vars(one) for one in bins],
+        "bins": [vars(part) for part in bins],
     }
 
 
@@ -142,15 +142,16 @@ def draw_reliability(diagrams: Mapping[str, Sequence[Bin]]) -> str:
 
 
 def _diagram(title: str, bins: Sequence[Bin]) -> str:
-    most = max((one.count for one in bins), default=1)
+    most = max((part.count for part in bins), default=1)
     dots = [
-        f'<circle cx="{SIDE * one.score:.1f}" cy="{SIDE * (1 - one.right):.1f}" '
-        f'r="{max(2.0, LARGEST_DOT * (one.count / most) ** 0.5):.1f}" '
+        f'<circle cx="{SIDE * part.score:.1f}" cy="{SIDE * (1 - part.right):.1f}" '
+        f'r="{max(2.0, LARGEST_DOT * (part.count / most) ** 0.5):.1f}" '
         'fill="#c33" fill-opacity="0.7">'
-        f"<title>{one.count} regions: score {one.score:.2f}, right {one.right:.2f}</title></circle>"
-        for one in bins
+        f"<title>{part.count} regions: score {part.score:.2f}, right {part.right:.2f}</title>"
+        "</circle>"
+        for part in bins
     ]
-    line = " ".join(f"{SIDE * one.score:.1f},{SIDE * (1 - one.right):.1f}" for one in bins)
+    line = " ".join(f"{SIDE * part.score:.1f},{SIDE * (1 - part.right):.1f}" for part in bins)
     return (
         f'<rect width="{SIDE}" height="{SIDE}" fill="none" stroke="#bbb"/>'
         f'<path d="M0 {SIDE} L{SIDE} 0" stroke="#bbb" stroke-dasharray="4"/>'

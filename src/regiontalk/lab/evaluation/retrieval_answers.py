@@ -168,12 +168,17 @@ def _measure(
         fits = [finder.fits(phrase, seen) for phrase in phrases]
         return Measured(
             np.array([photo for photo, _ in fits]),
-            np.array([(own + prior).argmax() for _, own in fits]),
+            np.array([(fit + prior).argmax() for _, fit in fits]),
         )
     config = model.runtime.info.prediction.find or FindConfig()
     evidence = finder.gather(model.runtime, phrases, seen, by_likelihood=exact)
-    rows = np.array([one.choices(config).argmax() for one in evidence])
-    photo_fits = np.array([one.photo_fit for one in evidence])
-    per_word = np.array([one.likelihoods[row] for one, row in zip(evidence, rows, strict=True)])
+    rows = np.array([photo_evidence.choices(config).argmax() for photo_evidence in evidence])
+    photo_fits = np.array([photo_evidence.photo_fit for photo_evidence in evidence])
+    per_word = np.array(
+        [
+            photo_evidence.likelihoods[row]
+            for photo_evidence, row in zip(evidence, rows, strict=True)
+        ]
+    )
     words = np.array([len(phrase.tokens) + 1 for phrase in phrases])  # END included
     return Measured(SHARPNESS * photo_fits + LIKELIHOOD * words * per_word, rows)

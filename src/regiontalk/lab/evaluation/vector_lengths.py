@@ -37,7 +37,7 @@ def word_lengths(head: AlignmentHead, records: Iterable[Record]) -> dict[str, li
             words = head.words.clean(sentence) or ()
             for word, vector in zip(words, vectors, strict=True):
                 lengths[word].append(float(np.linalg.norm(vector)))
-    return {word: own for word, own in lengths.items() if len(own) >= MIN_OCCURRENCES}
+    return {word: values for word, values in lengths.items() if len(values) >= MIN_OCCURRENCES}
 
 
 def region_lengths(photos: AlignedPhotos, records: Iterable[Record]) -> NDArray[np.float64]:

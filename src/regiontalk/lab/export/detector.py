@@ -73,8 +73,8 @@ def export_student(checkpoint: Path, out: Path, name: str, teacher: Path) -> Non
     info = model_info(trained.net, trained.recipe.prediction, name, precision, training)
     detector = detector_fingerprint(graphs)
     heads = {
-        one: replace(head, info=replace(head.info, detector=detector))
-        for one, head in model.heads.items()
+        name: replace(head, info=replace(head.info, detector=detector))
+        for name, head in model.heads.items()
     }
     write_model_folder(out, info, trained.words, graphs, heads)
 
@@ -86,11 +86,11 @@ def _check_same_layers(student: FCLN, teacher: ModelFolder) -> None:
     for name, value in student.state_dict().items():
         if name.startswith("backbone.") or name not in stored:
             continue
-        own = value.numpy()
+        weight = value.numpy()
         other = stored[name]
         if (
-            own.shape != other.shape
-            or np.abs(own - other).max() > MOST_ROUNDING * np.abs(own).max()
+            weight.shape != other.shape
+            or np.abs(weight - other).max() > MOST_ROUNDING * np.abs(weight).max()
         ):
             raise UsageError(f"{teacher.path}: not the student's teacher: {name} differs")
 

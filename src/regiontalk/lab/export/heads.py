@@ -33,8 +33,10 @@ def load_heads(
     """
     precision = "int8-stored" if precision == "int8" else precision
     return {
-        name: replace(one.head, graphs=serialize(TRACERS[name](one.net, one.code), precision))
-        for name, one in open_heads(checkpoints, beta).items()
+        name: replace(
+            opened.head, graphs=serialize(TRACERS[name](opened.net, opened.code), precision)
+        )
+        for name, opened in open_heads(checkpoints, beta).items()
     }
 
 

@@ -100,8 +100,8 @@ class _Part:
         caption = as_text(entry["caption"], "caption").strip() if "caption" in entry else None
         if caption is None or "bbox" in entry:
             box = xywh_box(*entry["bbox"])
-            said = int(entry["category_id"]) if caption is None else caption
-            described.objects.append((box, said, scores_of(entry)))
+            label = int(entry["category_id"]) if caption is None else caption
+            described.objects.append((box, label, scores_of(entry)))
         elif caption:
             described.sentences.append(caption)
 
@@ -126,12 +126,12 @@ class _Part:
         )
         return Item(described.place, record)
 
-    def _region(self, box: BoxXYXY, said: int | str, scores: Scores, place: str) -> TrueRegion:
-        if isinstance(said, str):
-            return TrueRegion(box, said, **scores)
-        if said not in self.categories:
-            raise DataError(f"{place}: no category has the id {said} of one of its objects")
-        return TrueRegion(box, self.categories[said], "object", **scores)
+    def _region(self, box: BoxXYXY, label: int | str, scores: Scores, place: str) -> TrueRegion:
+        if isinstance(label, str):
+            return TrueRegion(box, label, **scores)
+        if label not in self.categories:
+            raise DataError(f"{place}: no category has the id {label} of one of its objects")
+        return TrueRegion(box, self.categories[label], "object", **scores)
 
 
 def to_coco(photos: Sequence[ImageRegions]) -> dict[str, Any]:

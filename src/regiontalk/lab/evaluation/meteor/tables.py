@@ -57,12 +57,12 @@ class Sources:
     def find(cls) -> Sources:
         spec = importlib.util.find_spec("pycocoevalcap")
         for folder in (spec and spec.submodule_search_locations) or ():
-            found = cls(
+            sources = cls(
                 Path(folder) / "meteor" / "meteor-1.5.jar",
                 Path(folder) / "meteor" / "data" / "paraphrase-en.gz",
             )
-            if found.jar.is_file() and found.paraphrases.is_file():
-                return found
+            if sources.jar.is_file() and sources.paraphrases.is_file():
+                return sources
         raise MissingExtra(
             "METEOR's tables (package pycocoevalcap) are not installed", extra="evaluate"
         )

@@ -245,7 +245,9 @@ class Source:
         phrase_boxes = []
         proposal_boxes = []
         for scene, place in zip(scenes, quarters, strict=True):
-            kept = [n for n, one in enumerate(scene.phrases) if not text.tells_position(one.words)]
+            kept = [
+                n for n, phrase in enumerate(scene.phrases) if not text.tells_position(phrase.words)
+            ]
             phrases += [scene.phrases[n] for n in kept]
             phrase_boxes.append(place.boxes(scene.phrase_boxes_xyxy[kept]))
             proposal_boxes.append(place.boxes(scene.proposal_boxes_xyxy))
@@ -439,7 +441,7 @@ def _proposals(items: Sequence[Item]) -> Proposals | None:
     if not most:
         return None
     boxes = torch.from_numpy(
-        np.stack([np.resize(one, (most, 4)) for one in left]).astype(np.float32)
+        np.stack([np.resize(candidates, (most, 4)) for candidates in left]).astype(np.float32)
     )
     return Proposals(boxes, torch.zeros(boxes.shape[:2]))
 

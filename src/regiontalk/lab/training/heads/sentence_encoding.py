@@ -147,10 +147,10 @@ def new_net(
     if table is None:
         return AlignmentNet(config, code, len(words), relations)
     net = AlignmentNet(replace(config, embedding=table.shape[1]), code, len(words), relations)
-    own = net.get_parameter("words.table.weight")
+    word_table = net.get_parameter("words.table.weight")
     has_vector = table.abs().sum(dim=1, keepdim=True) > 0
-    without = own.data if config.train_embedding else torch.zeros_like(own.data)
-    own.data = torch.where(has_vector, table, without)
+    without = word_table.data if config.train_embedding else torch.zeros_like(word_table.data)
+    word_table.data = torch.where(has_vector, table, without)
     return net
 
 
