@@ -205,7 +205,7 @@ class Model:
 
     @property
     def model_name(self) -> str:
-        """Stands in results."""
+        """The name that stands in results."""
         return self.runtime.info.name
 
     @property

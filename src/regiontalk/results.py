@@ -624,7 +624,7 @@ class AltText(Answer):
 
     text: str
     regions: tuple[Region, ...] = ()
-    """Those that the model is sure of, or that reach the limits of the call."""
+    """The regions that the model is sure of, or that reach the limits of the call."""
     sure: bool = True
     """Whether the model is sure of the text; if not, the text begins with "perhaps"."""
     tags: tuple[Tag, ...] = ()

@@ -64,11 +64,11 @@ class Space:
     """Regions as places on a sphere, where those that look alike are close."""
 
     mean: Floats = field(repr=False)
-    """(D,)"""
+    """(D,) what is subtracted from codes or vectors."""
     axes: Floats = field(repr=False)
-    """(D, k)"""
+    """(D, k) the axes onto which they are projected."""
     places: Floats = field(repr=False)
-    """(N, k) of the background."""
+    """(N, k) the places of the everyday regions."""
 
     def place(self, codes: Floats) -> Floats:
         """Codes or vectors (B, D) -> places (B, k), vectors of length 1."""

@@ -38,18 +38,18 @@ class Proposed(NamedTuple):
     deep: Any
     """(1, A, h, w), in the runtime's own format; an argument of `appear`."""
     boxes_xyxy: Floats
-    """(K, 4) all proposals, clipped to the photo; eqs. 1–2."""
+    """(K, 4) all proposals' boxes, clipped to the photo; eqs. 1–2."""
     logits: Floats
-    """(K,)"""
+    """(K,) the localization layer's logits."""
 
 
 class Recognized(NamedTuple):
     boxes_xyxy: Floats
-    """(B, 4) refined, clipped to the photo."""
+    """(B, 4) the refined boxes, clipped to the photo."""
     logits: Floats
-    """(B,)"""
+    """(B,) the recognition network's logits."""
     codes: Floats
-    """(B, D)"""
+    """(B, D) the recognition network's codes."""
     state: State
     """The language model's state before START."""
 

@@ -94,7 +94,7 @@ class Confidence:
     """The fitted numbers, with the features' means and standard deviations already in them."""
 
     features: tuple[str, ...]
-    """Those of `CONFIDENCE_FEATURES` that it was fitted to."""
+    """The names among `CONFIDENCE_FEATURES` that it was fitted to."""
     weights: tuple[float, ...]
     """w (F,)"""
     bias: float

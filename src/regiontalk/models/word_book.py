@@ -44,7 +44,7 @@ class Example:
 
     word: str
     photo: str
-    """Its path or name, to recognise it in messages."""
+    """The photo's path or name, to recognise it in messages."""
     xyxy: BoxXYXY
     """The region, in pixels of the upright photo."""
     is_it: bool = True
@@ -61,7 +61,7 @@ class WordBook:
     """The model's name, for messages."""
     examples: tuple[Example, ...] = ()
     codes: Floats = field(default_factory=lambda: np.zeros((0, 0), np.float32), repr=False)
-    """(E, D)"""
+    """(E, D) the codes of the examples."""
 
     @property
     def words(self) -> tuple[str, ...]:

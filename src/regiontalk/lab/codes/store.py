@@ -29,20 +29,21 @@ class CodedPhotos:
     boxes_xyxy: NDArray[np.float32]
     """(P, K, 4) pixels of the upright photo."""
     scores: NDArray[np.float32]
-    """(P, K)"""
+    """(P, K) raw scores."""
     codes: NDArray[np.float16]
-    """(P, K, D)"""
+    """(P, K, D) codes."""
     detector: str
     """`models.folder.detector_fingerprint` of the network that made them."""
     surroundings: NDArray[np.float16] | None = None
-    """(P, K, D) codes of the enlarged boxes (`model.SURROUNDINGS`), if requested."""
+    """(P, K, D) codes of the enlarged boxes (`inference.codes.SURROUNDINGS_SCALE`), if
+    requested."""
 
     def __len__(self) -> int:
         return len(self.names)
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Name -> place."""
+        """Name of a photo -> its row."""
         return {name: place for place, name in enumerate(self.names)}
 
     @cached_property

@@ -64,13 +64,13 @@ class CodedBoxes:
     sides: NDArray[np.int64]
     """(P,) the longest side, in pixels, that each photo was seen with."""
     photo_codes: NDArray[np.float16]
-    """(P, D + A) of the whole photos."""
+    """(P, D + A) the codes of the whole photos."""
     photos: NDArray[np.int64]
     """(R,) the photo of each box, in order."""
     boxes_xyxy: NDArray[np.float64]
     """(R, 4) in pixels of the record."""
     codes: NDArray[np.float16]
-    """(R, D + A)"""
+    """(R, D + A) the codes of the boxes."""
     inputs: NDArray[np.float16]
     """(R, E) the language model's input for the box."""
     detector: str = ""

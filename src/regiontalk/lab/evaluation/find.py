@@ -36,7 +36,7 @@ class Sought(NamedTuple):
     right: Verdicts
     """(R,) which regions have an IoU of at least 0.5 with the true box; none if it is not there."""
     evidence: PhraseEvidence | None
-    """None where the model knows none of its words."""
+    """What was computed for the phrase; None where the model knows none of its words."""
 
     def probabilities(self, config: FindConfig) -> Scores:
         """(R,)"""

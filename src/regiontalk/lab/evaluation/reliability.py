@@ -47,7 +47,7 @@ class Bin:
     low: float
     count: int
     score: float
-    """Their mean score."""
+    """The mean score of the regions."""
     right: float
     """The share of right ones; on the diagram's diagonal it is the mean score."""
 
@@ -84,7 +84,7 @@ def _judged(scores: Sequence[float], right: Sequence[bool]) -> Judged:
 
 
 def joined(parts: Sequence[Judged]) -> Judged:
-    """Those of all photos as one."""
+    """The judgements of all photos as one."""
     scores = [part.scores for part in parts]
     right = [part.right for part in parts]
     return Judged(

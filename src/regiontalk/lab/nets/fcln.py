@@ -84,7 +84,7 @@ class Captions(Protocol):
 
     @property
     def rows(self) -> Tensor:
-        """(R,) their regions, photo after photo."""
+        """(R,) the regions of the captions, photo after photo."""
 
     @property
     def fed(self) -> Tensor:
@@ -100,7 +100,7 @@ class ChosenRegions(Protocol):
 
     @property
     def boxes_xyxy(self) -> Tensor:
-        """(N, B, 4)"""
+        """(N, B, 4) the boxes in input pixels."""
 
     @property
     def captions(self) -> Captions: ...

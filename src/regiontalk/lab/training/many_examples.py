@@ -91,7 +91,7 @@ class Seen:
 
     examples: tuple[SeenExample, ...]
     inputs: Floats
-    """(N, E)"""
+    """(N, E) what the language model reads of the examples."""
     others: Floats
     """(M, E) regions that are none of the examples."""
     captions: tuple[str, ...]

@@ -208,7 +208,7 @@ class Source:
         ]
 
     def proposals_xyxy(self, record: Record) -> NDArray[np.float64]:
-        """(K, 4) of its file; none where it has no file."""
+        """(K, 4) the proposals of the data set's file; none where it has no file."""
         return (
             np.zeros((0, 4)) if self.proposals is None else self.proposals[record.image].boxes_xyxy
         )

@@ -55,7 +55,7 @@ class PhrasedRegions:
     """Regions with their phrases: what the language model learns from."""
 
     inputs: NDArray[np.float16]
-    """(R, E)"""
+    """(R, E) what the language model reads of the regions."""
     rows: Sequence[int]
     """The region of each phrase."""
     phrases: Sequence[Phrase]
