@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from regiontalk.lab.fitting.fitter import Fitter
 
 MAY_BE_SKIPPED = ("find", "alignment")  # with a message, where the records have no phrases
-SHOWN = 5  # of the settings that were tried
+MAX_TRIED_ROWS = 5  # of the settings that were tried
 
 
 @click.command()
@@ -216,7 +216,7 @@ def _tables(report: dict[str, Any]) -> Iterator[Table]:
         columns = ["score", "final NMS", "proposals", "caption weight", *percent]
         rows = [
             [*(row[name] for name in TRIED), *_percent(row)]
-            for row in report["settings"]["tried"][:SHOWN]
+            for row in report["settings"]["tried"][:MAX_TRIED_ROWS]
         ]
         yield "settings, best first", columns, rows
     if "ranking" in report:

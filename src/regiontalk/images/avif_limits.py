@@ -21,8 +21,8 @@ from regiontalk.images import av1
 from regiontalk.images.av1 import Numbers
 
 # coded photos may be this many times larger or smaller than the given size: tiles and padding
-_ROOM = 2
-_DEEPEST = 20  # parts of parts
+_MAX_SIZE_RATIO = 2
+_MAX_DEPTH = 20  # parts of parts
 _MOST_TURNS = 4  # of an item: it may be cropped, mirrored and turned, once each
 _TURNS = (b"clap", b"irot", b"imir")
 _SAMPLES = (b"trak", b"mdia", b"minf", b"stbl")  # from `moov` to where samples are listed
@@ -67,7 +67,7 @@ def check_sizes(file: IO[bytes], meta: bytes) -> tuple[int, int]:
     largest = max(coded, key=lambda size: size[0] * size[1])
     pixels = largest[0] * largest[1]
     all_coded = sum(width * height for width, height in coded)
-    if pixels > _ROOM * width * height or width * height > _ROOM * all_coded:
+    if pixels > _MAX_SIZE_RATIO * width * height or width * height > _MAX_SIZE_RATIO * all_coded:
         raise ImageError(
             f"a broken photo: it says {width}×{height} pixels and holds {largest[0]}×{largest[1]}"
         )
@@ -109,15 +109,17 @@ def check_derived(meta: bytes, most_pixels: float) -> None:
     known: dict[int, float] = {}
 
     def pixels_of(number: int, depth: int = 0) -> float:
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             raise ImageError("a broken photo: its parts contain each other")
         if number not in known:
             inside = [pixels_of(part, depth + 1) for part in parts.get(number, ())]
             known[number] = sum(inside) or sizes.get(number, 0)
         return known[number]
 
-    if max(map(pixels_of, parts), default=0) > _ROOM * most_pixels:
-        raise ImageTooLarge(f"its parts have more than {_ROOM * most_pixels / 1e6:g} megapixels")
+    if max(map(pixels_of, parts), default=0) > _MAX_SIZE_RATIO * most_pixels:
+        raise ImageTooLarge(
+            f"its parts have more than {_MAX_SIZE_RATIO * most_pixels / 1e6:g} megapixels"
+        )
 
 
 def _associated(meta: bytes) -> tuple[dict[int, int], dict[int, int]]:

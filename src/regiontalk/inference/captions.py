@@ -23,7 +23,7 @@ from regiontalk.inference.regions import ROWS_AT_ONCE, RegionTable, Rows
 from regiontalk.language.head_nouns import head_place
 from regiontalk.language.vocabulary import Vocabulary
 from regiontalk.models.runtime import Runtime, State
-from regiontalk.models.settings import LONGER, Confidence
+from regiontalk.models.settings import MIN_LONGER_PROB, Confidence
 from regiontalk.results import Region
 
 MIN_SHORTER_WORDS = 2  # of a caption that replaces an unsure one: "a dog", not "dog"
@@ -239,7 +239,7 @@ def choose(
     """
     count = rows.max(initial=-1) + 1
     min_confidence = 0.0 if fitted is None else fitted.likely
-    min_longer_prob = LONGER if fitted is None else fitted.longer
+    min_longer_prob = MIN_LONGER_PROB if fitted is None else fitted.longer
     lengths = confidence.column(features, "words")
     agrees = confidence.column(features, "agrees") > 0
     word_probs = np.exp(confidence.column(features, "mean_logprob"))

@@ -70,7 +70,7 @@ class Ranking:
             raise UsageError("a weight is not a finite number")
 
 
-LONGER = 0.55  # `Confidence.longer` where nothing was fitted
+MIN_LONGER_PROB = 0.55  # `Confidence.longer` where nothing was fitted
 
 CONFIDENCE_FEATURES = (
     "mean_logprob",  # of the words and END
@@ -101,7 +101,7 @@ class Confidence:
     """b"""
     likely: float
     """Captions with a lower confidence are not shown by default."""
-    longer: float = LONGER
+    longer: float = MIN_LONGER_PROB
     """A caption longer than the model's own is used only if the geometric mean of its words'
     probabilities is at least this. The added words of less likely ones are often wrong."""
 

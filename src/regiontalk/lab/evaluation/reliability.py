@@ -26,8 +26,9 @@ from regiontalk.lab.evaluation.names import is_right, truths_near
 from regiontalk.results import ImageRegions, Region
 
 RIGHT_IOU = 0.5
-BINS = 10
-SIDE, GAP = 220, 44  # of a diagram, in pixels
+BIN_COUNT = 10
+DIAGRAM_SIDE = 220  # pixels
+DIAGRAM_GAP = 44  # pixels between two diagrams
 LARGEST_DOT = 11.0
 
 
@@ -96,14 +97,14 @@ def joined(parts: Sequence[Judged]) -> Judged:
 
 def reliability(scores: Scores, right: Verdicts) -> list[Bin]:
     """Bins of equal width, without empty ones."""
-    places = np.clip((scores * BINS).astype(int), 0, BINS - 1)
+    places = np.clip((scores * BIN_COUNT).astype(int), 0, BIN_COUNT - 1)
     bins = []
-    for number in range(BINS):
+    for number in range(BIN_COUNT):
         inside = places == number
         if inside.any():
             mean = float(scores[inside].mean())
             share = float(right[inside].mean())
-            bins.append(Bin(number / BINS, int(inside.sum()), mean, share))
+            bins.append(Bin(number / BIN_COUNT, int(inside.sum()), mean, share))
     return bins
 
 
@@ -128,12 +129,13 @@ def summary(judged: Judged, scores: Scores, threshold: float = 0.5) -> dict[str,
 
 def draw_reliability(diagrams: Mapping[str, Sequence[Bin]]) -> str:
     """Diagrams side by side, as one SVG; the area of a dot shows how many regions it stands for."""
-    width = len(diagrams) * (SIDE + GAP) + GAP
-    height = SIDE + 2 * GAP
-    drawn = [
-        f'<g transform="translate({GAP + place * (SIDE + GAP)} {GAP})">{_diagram(title, bins)}</g>'
-        for place, (title, bins) in enumerate(diagrams.items())
-    ]
+    width = len(diagrams) * (DIAGRAM_SIDE + DIAGRAM_GAP) + DIAGRAM_GAP
+    height = DIAGRAM_SIDE + 2 * DIAGRAM_GAP
+    drawn = []
+    for number, (title, bins) in enumerate(diagrams.items()):
+        left = DIAGRAM_GAP + number * (DIAGRAM_SIDE + DIAGRAM_GAP)
+        diagram = _diagram(title, bins)
+        drawn.append(f'<g transform="translate({left} {DIAGRAM_GAP})">{diagram}</g>')
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
         f'font-family="sans-serif" font-size="10">'
@@ -144,22 +146,24 @@ def draw_reliability(diagrams: Mapping[str, Sequence[Bin]]) -> str:
 def _diagram(title: str, bins: Sequence[Bin]) -> str:
     most = max((part.count for part in bins), default=1)
     dots = [
-        f'<circle cx="{SIDE * part.score:.1f}" cy="{SIDE * (1 - part.right):.1f}" '
+        f'<circle cx="{DIAGRAM_SIDE * part.score:.1f}" cy="{DIAGRAM_SIDE * (1 - part.right):.1f}" '
         f'r="{max(2.0, LARGEST_DOT * (part.count / most) ** 0.5):.1f}" '
         'fill="#c33" fill-opacity="0.7">'
         f"<title>{part.count} regions: score {part.score:.2f}, right {part.right:.2f}</title>"
         "</circle>"
         for part in bins
     ]
-    line = " ".join(f"{SIDE * part.score:.1f},{SIDE * (1 - part.right):.1f}" for part in bins)
+    line = " ".join(
+        f"{DIAGRAM_SIDE * part.score:.1f},{DIAGRAM_SIDE * (1 - part.right):.1f}" for part in bins
+    )
     return (
-        f'<rect width="{SIDE}" height="{SIDE}" fill="none" stroke="#bbb"/>'
-        f'<path d="M0 {SIDE} L{SIDE} 0" stroke="#bbb" stroke-dasharray="4"/>'
+        f'<rect width="{DIAGRAM_SIDE}" height="{DIAGRAM_SIDE}" fill="none" stroke="#bbb"/>'
+        f'<path d="M0 {DIAGRAM_SIDE} L{DIAGRAM_SIDE} 0" stroke="#bbb" stroke-dasharray="4"/>'
         f'<polyline points="{line}" fill="none" stroke="#c33" stroke-width="1.2"/>{"".join(dots)}'
         f'<text x="0" y="-20" font-weight="bold">{escape(title)}</text>'
         f'<text x="0" y="-7">expected error {expected_error(bins):.4f}</text>'
         '<text x="-3" y="8" text-anchor="end">1</text>'
-        f'<text x="-3" y="{SIDE}" text-anchor="end">0</text>'
-        f'<text x="{SIDE}" y="{SIDE + 12}" text-anchor="end">score 1</text>'
-        f'<text x="0" y="{SIDE + 12}">right, against the score</text>'
+        f'<text x="-3" y="{DIAGRAM_SIDE}" text-anchor="end">0</text>'
+        f'<text x="{DIAGRAM_SIDE}" y="{DIAGRAM_SIDE + 12}" text-anchor="end">score 1</text>'
+        f'<text x="0" y="{DIAGRAM_SIDE + 12}">right, against the score</text>'
     )

@@ -28,7 +28,10 @@ from regiontalk.models.folder import (
 )
 from regiontalk.models.torch_runtime import Appear, Propose, Recognize, Step, model_info
 
-CELLS = (6, 8)  # h × w of the feature map that the stages are traced with; any other works as well
+EXAMPLE_CELLS = (
+    6,
+    8,
+)  # h × w of the feature map that the stages are traced with; any other works as well
 MOST_ROUNDING = 0.01  # of a layer's largest weight: 8 bits leave half of that
 
 
@@ -115,7 +118,7 @@ def trace(net: FCLN) -> dict[str, onnx.ModelProto]:
     propose = Propose(net).eval()
     recognize = Recognize(net).eval()
     step = Step(net).eval()
-    height, width = (cells * STRIDE for cells in CELLS)
+    height, width = (cells * STRIDE for cells in EXAMPLE_CELLS)
     image = torch.full((1, 3, height, width), 127.0)
     size = torch.tensor([[float(width), float(height)]])
     with torch.inference_mode():

@@ -119,5 +119,5 @@ def inference_codes(
     codes = torch.cat([recognized.photo_codes[:, None], recognized.codes[:, best]], dim=1)
     whole = torch.cat([torch.zeros_like(sizes), sizes], dim=1)[:, None]
     boxes = torch.cat([whole, clip_boxes(recognized.boxes_xyxy[:, best].detach(), sizes)], dim=1)
-    appearance = net.appear(deep, boxes).view(*boxes.shape[:2], -1)
+    appearance = net.pooled_features(deep, boxes).view(*boxes.shape[:2], -1)
     return torch.cat([codes.detach(), appearance.to(codes.dtype)], dim=2)
