@@ -12,7 +12,6 @@ from __future__ import annotations
 import io
 import json
 import unicodedata
-import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk.errors import DataError, ModelError, UsageError
+from regiontalk.io.arrays import kinds_of, read_arrays
 from regiontalk.io.files import data_folder, locked, parse_json, read_file, replacing
 from regiontalk.io.typed import to_dataclass
 from regiontalk.language.articles import ARTICLES
@@ -211,19 +211,12 @@ def read_word_book(path: Path) -> WordBook:
 
 def _read_arrays(data: bytes, path: Path) -> tuple[NDArray[np.float16], bytes]:
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as members:
-            if sum(member.file_size for member in members.infolist()) > LARGEST_BOOK:
-                raise _damaged(path, f"larger than {LARGEST_BOOK >> 20} MB")
-        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
+        arrays = read_arrays(data, LARGEST_BOOK)
     except MemoryError as error:  # the file may be fine: nobody should throw it away
         raise ModelError(f"{path}: there is not enough memory to read it") from error
-    except (
-        *(zipfile.BadZipFile, ValueError, OSError, KeyError, EOFError),
-        *(NotImplementedError, RuntimeError),
-    ) as error:
-        raise _damaged(path, "not a word book, or cut off") from error
-    if {name: (array.dtype.type, array.ndim) for name, array in arrays.items()} != _ARRAYS:
+    except ValueError as error:
+        raise _damaged(path, f"not a word book: {error}") from error
+    if kinds_of(arrays) != _ARRAYS:
         raise _damaged(path, "not a word book")
     return arrays["codes"], arrays["about"].tobytes()
 
