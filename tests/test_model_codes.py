@@ -48,7 +48,9 @@ def test_codes_are_those_of_the_boxes_that_were_proposed(model: Model, scene: Im
     frame, proposed = look.frame, look.proposed
     whole = model.runtime.recognize(proposed.features, frame.size, frame.whole_xyxy)
     assert found[0, :128] == pytest.approx(whole.codes[0])
-    assert found[0, 128:] == pytest.approx(model.runtime.appear(proposed.deep, frame.whole_xyxy)[0])
+    assert found[0, 128:] == pytest.approx(
+        model.runtime.pooled_features(proposed.deep, frame.whole_xyxy)[0]
+    )
     best = look.regions.proposals_xyxy[:1]
     assert found[1, :128] == pytest.approx(
         model.runtime.recognize(proposed.features, frame.size, best).codes[0], abs=1e-4
@@ -59,8 +61,8 @@ def test_a_region_looks_like_the_mean_of_its_cells(model: Model, scene: Image.Im
     deep = model.look(scene).proposed.deep
     cell = np.array([[32, 16, 48, 32]], dtype=np.float32)  # the third in the second row
     flat = np.broadcast_to(deep[:, :, 1:2, 2:3], deep.shape).copy()
-    assert model.runtime.appear(flat, cell)[0] == pytest.approx(deep[0, :, 1, 2], abs=1e-5)
-    own = model.runtime.appear(deep, cell)[0]
+    assert model.runtime.pooled_features(flat, cell)[0] == pytest.approx(deep[0, :, 1, 2], abs=1e-5)
+    own = model.runtime.pooled_features(deep, cell)[0]
     around = deep[0, :, 0:3, 1:4].reshape(deep.shape[1], -1)
     assert (own >= around.min(axis=1) - 1e-5).all()
     assert (own <= around.max(axis=1) + 1e-5).all()

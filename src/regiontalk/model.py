@@ -73,6 +73,19 @@ Photos = list[Any] | tuple[Any, ...] | Iterator[Any]
 Answer = TypeVar("Answer")
 
 
+@dataclass(frozen=True)
+class CaptionOptions:
+    """The options of a call of the model that change what is computed."""
+
+    boxes: ArrayLike | None
+    proposals: int | None
+    size: int | None
+    beam: int
+    threshold: float
+    words: int | None
+    names: NameList | None
+
+
 class About(TypedDict):
     """What every answer tells of its photo."""
 
@@ -133,21 +146,13 @@ class Model:
         check_range(1, beam=beam)
         self.check(words, None)
         shown = self.shown(threshold, top, confidence)
-        listed = None if names is None else self._listed(names)
         if boxes is not None and _are_several(photo):
             raise UsageError("boxes can only be given for one photo")
+        listed = None if names is None else self._listed(names)
+        options = CaptionOptions(boxes, proposals, size, beam, threshold or 0.0, words, listed)
 
         def caption(source: PhotoSource) -> ImageRegions:
-            opened, photo_size, regions = self._caption_one(
-                source,
-                boxes=boxes,
-                proposals=proposals,
-                size=size,
-                beam=beam,
-                threshold=threshold or 0.0,
-                words=words,
-                listed=listed,
-            )
+            opened, photo_size, regions = self._caption_one(source, options)
             about = self._about(source, opened, photo_size)
             if boxes is not None:
                 every = replace(shown, threshold=0.0, top=None, confidence=0.0, sure_score=0.0)
@@ -158,21 +163,14 @@ class Model:
         return _for_each(caption, photo)
 
     def _caption_one(
-        self,
-        source: PhotoSource,
-        *,
-        boxes: ArrayLike | None,
-        proposals: int | None,
-        size: int | None,
-        beam: int,
-        threshold: float,
-        words: int | None,
-        listed: NameList | None,
+        self, source: PhotoSource, options: CaptionOptions
     ) -> tuple[Photo, tuple[int, int], list[Region]]:
-        """The photo, its width and height, and its regions with captions; the options are those of
-        `__call__`."""
-        look = self.look(source, boxes=boxes, proposals=proposals, size=size)
-        return look.photo, look.frame.photo_size, self.regions(look, beam, threshold, words, listed)
+        """The photo, its width and height, and its regions with captions."""
+        look = self.look(
+            source, boxes=options.boxes, proposals=options.proposals, size=options.size
+        )
+        regions = self.regions(look, options.beam, options.threshold, options.words, options.names)
+        return look.photo, look.frame.photo_size, regions
 
     def look(
         self,
@@ -207,7 +205,7 @@ class Model:
 
     @property
     def model_name(self) -> str:
-        """Stands in results."""
+        """The name that stands in results."""
         return self.runtime.info.name
 
     @property
@@ -291,10 +289,10 @@ class Model:
         do not show what the word means.
         """
         wanted = [
-            ToTeach(word, *one, is_it=is_it)
-            if _is_with_box(one)
-            else ToTeach(word, one, is_it=is_it)
-            for one in photos
+            ToTeach(word, *example, is_it=is_it)
+            if _is_with_box(example)
+            else ToTeach(word, example, is_it=is_it)
+            for example in photos
         ]
         lessons, skipped = learn(self, wanted)
         return replace(lessons[0], skipped=tuple(skipped))

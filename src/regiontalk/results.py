@@ -121,7 +121,10 @@ class Shown:
     def at_first(self, regions: Sequence[Region]) -> list[Region]:
         """The regions that are shown by default; if none is likely enough, the likeliest one."""
         by_likelihood = sorted(
-            regions, key=lambda one: -one.score * (1 if one.confidence is None else one.confidence)
+            regions,
+            key=lambda region: (
+                -region.score * (1 if region.confidence is None else region.confidence)
+            ),
         )
         return self.choose(regions) or by_likelihood[:1]
 
@@ -381,7 +384,7 @@ class WordReport:
             "examples": self.examples,
             "others": self.others,
             "recognised": None if self.recognised is None else round(self.recognised, 4),
-            "confusions": [one.to_dict() for one in self.confusions],
+            "confusions": [confusion.to_dict() for confusion in self.confusions],
             "weak": self.weak,
         }
 
@@ -514,7 +517,10 @@ class Description(Answer):
         return self._draw_sentence(self.sentence, self.sure)
 
     def _rows(self) -> list[tuple[str, str]]:
-        return [(hedged(one.sentence, one.sure), f"{one.logprob:.2f}") for one in self.sentences]
+        return [
+            (hedged(sentence.sentence, sentence.sure), f"{sentence.logprob:.2f}")
+            for sentence in self.sentences
+        ]
 
 
 @dataclass(frozen=True)
@@ -618,7 +624,7 @@ class AltText(Answer):
 
     text: str
     regions: tuple[Region, ...] = ()
-    """Those that the model is sure of, or that reach the limits of the call."""
+    """The regions that the model is sure of, or that reach the limits of the call."""
     sure: bool = True
     """Whether the model is sure of the text; if not, the text begins with "perhaps"."""
     tags: tuple[Tag, ...] = ()

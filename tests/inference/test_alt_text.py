@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 import regiontalk
-from regiontalk.inference.alt_text import MAX_REGIONS, NOTHING, choose_alt_text
+from regiontalk.inference.alt_text import EMPTY_TEXT, MAX_REGIONS, choose_alt_text
 from regiontalk.results import Region, Sentence, Shown
 
 SURE, UNSURE = Sentence("a dog runs", -0.4), Sentence("a dog runs", -12.0)
@@ -27,7 +27,7 @@ def regions(**scores: float) -> list[Region]:
         (None, regions(cat=0.9, bowl=0.8, wall=0.7), "a cat, a bowl and a wall", True),
         (UNSURE, regions(cat=0.1), "perhaps a dog runs", False),
         (None, regions(cat=0.1, bowl=0.1), "perhaps a cat", False),
-        (None, [], NOTHING, True),
+        (None, [], EMPTY_TEXT, True),
         (None, [*regions(cat=0.9), *regions(cat=0.8)], "a cat", True),
     ],
 )

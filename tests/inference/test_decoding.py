@@ -18,9 +18,9 @@ from regiontalk.inference.decoding import (
     Rules,
     State,
     beam_search,
-    greedy,
     repeating_words,
     sample,
+    word_by_word,
 )
 from regiontalk.language.vocabulary import END, UNKNOWN
 
@@ -98,14 +98,14 @@ some_rules = st.builds(
 @given(seeds)
 def test_a_beam_of_one_is_greedy(seed: int) -> None:
     toy = ToyModel(seed)
-    likeliest = greedy(toy.step, toy.state, START, RULES)
+    likeliest = word_by_word(toy.step, toy.state, START, RULES)
     assert beam_search(toy.step, toy.state, START, RULES, 1) == [[one] for one in likeliest]
 
 
 @given(seeds)
 def test_greedy_takes_the_likeliest_word_each_time(seed: int) -> None:
     toy = ToyModel(seed)
-    for region, caption in enumerate(greedy(toy.step, toy.state, START, RULES)):
+    for region, caption in enumerate(word_by_word(toy.step, toy.state, START, RULES)):
         last = START
         for position, token in enumerate([*caption.tokens, END][:LONGEST]):
             choices = toy.table[region, position, last].copy()
@@ -173,7 +173,23 @@ def test_a_draw_depends_on_nothing_but_the_seed() -> None:
 def test_a_cold_draw_is_greedy() -> None:
     toy = ToyModel(2, regions=20)
     cold = sample(toy.step, toy.state, START, RULES, np.random.default_rng(0), temperature=1e-4)
-    assert cold == greedy(toy.step, toy.state, START, RULES)
+    assert cold == word_by_word(toy.step, toy.state, START, RULES)
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_each_region_has_its_own_limit(width: int) -> None:
+    toy = ToyModel(4, regions=12)
+    limits = np.arange(12) % (LONGEST - 1) + 1
+    rules = Rules(LONGEST, limits=limits)
+    captions = beam_search(toy.step, toy.state, START, rules, width)
+    unlimited = beam_search(toy.step, toy.state, START, RULES, width)
+    assert any(
+        len(best.tokens) > limit for limit, (best, *_) in zip(limits, unlimited, strict=True)
+    )
+    for region, limit in enumerate(limits.tolist()):
+        for caption in captions[region]:
+            assert len(caption.tokens) <= limit
+            assert caption.logprobs == pytest.approx(toy.logprobs(region, caption.tokens))
 
 
 def test_draws_follow_the_models_probabilities() -> None:
@@ -214,7 +230,7 @@ def test_b3_no_caption_is_empty_or_says_a_word_of_once_again(
     toy = ToyModel(seed)
     toy.table[..., END] += 5  # nothing is as likely as silence
     captions = [
-        *greedy(toy.step, toy.state, START, rules),
+        *word_by_word(toy.step, toy.state, START, rules),
         *sample(toy.step, toy.state, START, rules, np.random.default_rng(seed)),
         *itertools.chain(*beam_search(toy.step, toy.state, START, rules, width)),
     ]
@@ -249,7 +265,7 @@ def test_b3_length_is_not_held_against_a_caption() -> None:
 def test_neither_unknown_words_nor_end_are_ever_said(seed: int, width: int) -> None:
     toy = ToyModel(seed)
     captions = [
-        *greedy(toy.step, toy.state, START, RULES),
+        *word_by_word(toy.step, toy.state, START, RULES),
         *sample(toy.step, toy.state, START, RULES, np.random.default_rng(seed), 3.0),
         *itertools.chain(*beam_search(toy.step, toy.state, START, RULES, width)),
     ]
@@ -260,7 +276,7 @@ def test_neither_unknown_words_nor_end_are_ever_said(seed: int, width: int) -> N
 def test_captions_repeat_no_word_or_phrase_at_once(seed: int, width: int) -> None:
     toy = ToyModel(seed)
     captions = [
-        *greedy(toy.step, toy.state, START, RULES),
+        *word_by_word(toy.step, toy.state, START, RULES),
         *itertools.chain(*beam_search(toy.step, toy.state, START, RULES, width)),
     ]
     assert not any(repeats(caption.tokens) for caption in captions)
@@ -278,7 +294,7 @@ def test_repeating_words_are_those_that_would_end_in_a_phrase_said_twice(words: 
 
 def test_what_has_ended_is_not_stepped_further() -> None:
     toy = ToyModel(4, regions=30)
-    captions = greedy(toy.step, toy.state, START, RULES)
+    captions = word_by_word(toy.step, toy.state, START, RULES)
     needed = [
         sum(len(caption.tokens) >= position for caption in captions) for position in range(LONGEST)
     ]
@@ -288,7 +304,7 @@ def test_what_has_ended_is_not_stepped_further() -> None:
 @pytest.mark.parametrize("width", [1, 3])
 def test_no_regions_give_no_captions(width: int) -> None:
     toy = ToyModel(5, regions=0)
-    assert greedy(toy.step, toy.state, START, RULES) == []
+    assert word_by_word(toy.step, toy.state, START, RULES) == []
     assert beam_search(toy.step, toy.state, START, RULES, width) == []
 
 

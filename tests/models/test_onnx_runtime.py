@@ -55,7 +55,7 @@ def test_the_stages_follow_each_other(tiny_model: Path) -> None:
         (5, 128),
     )
     assert (found.boxes_xyxy <= [90, 50, 90, 50]).all()
-    assert runtime.appear(deep, boxes[:5]).shape == (5, deep.shape[1])
+    assert runtime.pooled_features(deep, boxes[:5]).shape == (5, deep.shape[1])
     tokens = np.full(5, runtime.words.start(), dtype=np.int64)
     logprobs, state = runtime.step(tokens, found.state)
     assert logprobs.shape == (5, len(runtime.words))

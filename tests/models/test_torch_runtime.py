@@ -42,7 +42,9 @@ def test_graphs_give_what_they_give_in_onnxruntime(runtime: TorchRuntime, tiny_m
     )
     np.testing.assert_allclose(ours_seen.codes, theirs_seen.codes, atol=1e-3)
     np.testing.assert_allclose(
-        runtime.appear(ours.deep, chosen), other.appear(theirs.deep, chosen), atol=1e-3
+        runtime.pooled_features(ours.deep, chosen),
+        other.pooled_features(theirs.deep, chosen),
+        atol=1e-3,
     )
     tokens = np.full(5, runtime.words.start(), dtype=np.int64)
     said, heard = (

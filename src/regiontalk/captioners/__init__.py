@@ -38,7 +38,8 @@ class Captioner(Protocol):
     """Finds and captions regions. It is never called by two threads at a time."""
 
     name: str
-    """Stands in results, records and indexes; another name if it answers differently."""
+    """The name that stands in results, records and indexes; another one if it answers
+        differently."""
 
     def regions(self, photo: Image.Image) -> Iterable[CaptionedRegion]:
         """The regions of a photo (upright, RGB, as large as the original), in any order."""

@@ -22,7 +22,7 @@ from regiontalk.images.photo import Photo, PhotoSource
 from regiontalk.inference.calibration import Scores
 from regiontalk.inference.name_list import NameList
 from regiontalk.inference.regions import Look
-from regiontalk.model import Model
+from regiontalk.model import CaptionOptions, Model
 from regiontalk.results import Region, path_of
 
 
@@ -84,23 +84,17 @@ class AdaptedModel(Model):
         return [region for region in look.captioned if look.given or region.score >= threshold]
 
     def _caption_one(
-        self,
-        source: PhotoSource,
-        *,
-        boxes: ArrayLike | None,
-        proposals: int | None,
-        size: int | None,
-        beam: int,
-        threshold: float,
-        words: int | None,
-        listed: NameList | None,
+        self, source: PhotoSource, options: CaptionOptions
     ) -> tuple[Photo, tuple[int, int], list[Region]]:
         """Asks the captioner alone; the model of this package does not look at the photo."""
-        assert listed is None
-        self._check_plain(beam, words)
+        assert options.names is None  # `_listed` refuses them
+        self._check_plain(options.beam, options.words)
         photo = Photo.of(source, self.limits)
-        captioned = self._ask(photo, path_of(source), boxes, proposals, size)
-        kept = [region for region in captioned if boxes is not None or region.score >= threshold]
+        captioned = self._ask(
+            photo, path_of(source), options.boxes, options.proposals, options.size
+        )
+        is_given = options.boxes is not None
+        kept = [region for region in captioned if is_given or region.score >= options.threshold]
         return photo, photo.size, kept
 
     def _listed(self, _names: Sequence[str]) -> NoReturn:

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from regiontalk.errors import DataError, InputError, UsageError
@@ -88,7 +89,7 @@ def _read_boxes_file(path: str) -> GivenBoxes:
         read = to_dataclass(_BoxesInFile, {"boxes" if one_list else "photos": content}, path)
     except DataError as error:
         raise InputError(error.message, hint="[[x0, y0, x1, y1], …]") from error
-    for box in (*read.boxes, *(box for boxes in read.photos.values() for box in boxes)):
+    for box in chain(read.boxes, *read.photos.values()):
         try:
             _check_sides(box)
         except ValueError as error:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial, wraps
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -237,7 +238,7 @@ def _open_videos(photos: Photos, shared: PhotoOptions) -> None:
                 hint = f"  ({problem.hint})" if problem.hint else ""
                 photos.skipped.append(problem.message + hint)
                 frames[path] = []
-    photos.paths = [frame for path in photos.paths for frame in frames.get(path, [path])]
+    photos.paths = list(chain.from_iterable(frames.get(path, [path]) for path in photos.paths))
 
 
 def _report_missing(photos: Photos, paths: tuple[str, ...], quiet: bool) -> None:

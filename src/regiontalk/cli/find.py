@@ -17,7 +17,7 @@ from regiontalk.errors import IndexProblem, ModelError, SkippedInputs, UsageErro
 from regiontalk.images.limits import Limits
 from regiontalk.images.paths import Photos, attempts
 from regiontalk.images.photo import Photo
-from regiontalk.results import Finding, ImageRegions, Shown, likeliest_first
+from regiontalk.results import Finding, ImageRegions, Region, Shown, likeliest_first
 
 if TYPE_CHECKING:
     from regiontalk.model import Model
@@ -180,11 +180,13 @@ def _notes(every_photo: Sequence[Findings], phrases: Sequence[str], quiet: bool)
 def to_labels(findings: Findings) -> ImageRegions:
     """The regions found in a photo, with the phrases as captions."""
     first = findings[0]
-    regions = [
-        replace(region, caption=finding.phrase, logprob=None, confidence=None)
-        for finding in findings
-        for region in finding.regions
-    ]
+    regions: list[Region] = []
+    for finding in findings:
+        phrase = finding.phrase
+        regions += [
+            replace(region, caption=phrase, logprob=None, confidence=None)
+            for region in finding.regions
+        ]
     ranked = tuple(sorted(regions, key=lambda region: -region.score))
     place = (first.path, first.width, first.height, first.model)
     return ImageRegions(*place, ranked, Shown(0.0, None), photo=first.photo)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from regiontalk.lab.fitting.fitter import Fitter
 
 MAY_BE_SKIPPED = ("find", "alignment")  # with a message, where the records have no phrases
-SHOWN = 5  # of the settings that were tried
+MAX_TRIED_ROWS = 5  # of the settings that were tried
 
 
 @click.command()
@@ -105,9 +105,9 @@ def command(
                  request alone (--only background --split train)
 
     Alignment and search are for models that align words with regions. The printed figures of
-    ranking, calibration, confidence, agreement and alignment are cross-validated, those of names are of
-    held-out photos. Those of settings and find are of the photos that were fitted on, and so is how
-    often search has a right photo first.
+    ranking, calibration, confidence, agreement and alignment are cross-validated, those of names
+    are of held-out photos. Those of settings and find are of the photos that were fitted on, and so
+    is how often search has a right photo first.
 
     The first four parts build on each other: fitting one again discards those after it, unless they
     are fitted again too. Fitting the settings again also discards find. Dense mAP is that of
@@ -180,7 +180,9 @@ def _scorer(parts: tuple[str, ...], quiet: bool) -> AbstractContextManager[Any]:
 def _draw(diagram: Path, report: dict[str, Any]) -> None:
     from regiontalk.lab.evaluation.reliability import Bin, draw_reliability
 
-    bins = {name: [Bin(**one) for one in report[name]["bins"]] for name in ("before", "after")}
+    bins = {}
+    for name in ("before", "after"):
+        bins[name] = [Bin(**values) for values in report[name]["bins"]]
     with replacing(diagram) as temporary:
         temporary.write_text(draw_reliability(bins), encoding="utf-8")
 
@@ -214,7 +216,7 @@ def _tables(report: dict[str, Any]) -> Iterator[Table]:
         columns = ["score", "final NMS", "proposals", "caption weight", *percent]
         rows = [
             [*(row[name] for name in TRIED), *_percent(row)]
-            for row in report["settings"]["tried"][:SHOWN]
+            for row in report["settings"]["tried"][:MAX_TRIED_ROWS]
         ]
         yield "settings, best first", columns, rows
     if "ranking" in report:

@@ -167,7 +167,7 @@ def _restored(values: dict[str, Any]) -> Result:
     kind = _KINDS[values.pop("kind")]
     for name, part in _PARTS.items():
         if name in values:
-            values[name] = tuple(to_dataclass(part, one, name) for one in values[name])
+            values[name] = tuple(to_dataclass(part, value, name) for value in values[name])
     if "shown" in values:
         values["shown"] = Shown(**values["shown"])
     return kind(**values)

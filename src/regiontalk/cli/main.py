@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 import traceback
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -47,7 +48,7 @@ HELP = {
     },
 }
 """The verbs as the help groups them."""
-VERBS = {verb: text for verbs in HELP.values() for verb, text in verbs.items()}
+VERBS = dict(chain.from_iterable(verbs.items() for verbs in HELP.values()))
 
 COMPLETE = "_REGIONTALK_COMPLETE"
 """The environment variable that the script of `regiontalk completion` sets to ask for

@@ -159,8 +159,8 @@ def book_state(book: Book | None) -> list[list[Any]]:
     """Changes when words are taught or forgotten."""
     if book is False:
         return []
-    own = data_folder().glob("words-*.npz") if book is None or book is True else [book]
-    files = [path for path in own if path.is_file()]
+    paths = data_folder().glob("words-*.npz") if book is None or book is True else [book]
+    files = [path for path in paths if path.is_file()]
     return [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in sorted(files)]
 
 

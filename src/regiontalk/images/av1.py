@@ -11,9 +11,12 @@ from regiontalk.errors import ImageError, ImageTooLarge
 
 Size = tuple[int, int]
 
-_SEQUENCE_HEADER, _FRAME_HEADER, _FRAME = 1, 3, 6  # types of a unit
-_KEY_FRAME, _SWITCH_FRAME = 0, 3
-_CHOOSE = 2  # frames say it themselves
+_SEQUENCE_HEADER = 1  # types of a unit
+_FRAME_HEADER = 3
+_FRAME = 6
+_KEY_FRAME = 0  # types of a frame
+_SWITCH_FRAME = 3
+_CHOSEN_BY_FRAMES = 2  # each frame has the setting itself
 _MOST_UNITS = 20_000  # of all items; a photo, or a tile of one, has three
 _LONGEST_LENGTH = 8  # bytes of a unit's length
 _HEADER_BYTES = 1024  # of a unit that are read: a sequence header has 400 at most
@@ -132,8 +135,8 @@ def read_sequence(numbers: Numbers) -> Sequence:
     has_order = numbers.take(1)
     if has_order:
         numbers.take(2)
-    screen_content = _CHOOSE if numbers.take(1) else numbers.take(1)
-    integer_motion = _CHOOSE
+    screen_content = _CHOSEN_BY_FRAMES if numbers.take(1) else numbers.take(1)
+    integer_motion = _CHOSEN_BY_FRAMES
     if screen_content and not numbers.take(1):
         integer_motion = numbers.take(1)
     order_bits = numbers.take(3) + 1 if has_order else 0
@@ -168,9 +171,9 @@ def frame_size(numbers: Numbers, sequence: Sequence) -> Size | None:
         numbers.take(1)
     numbers.take(1)
     screen_content = sequence.screen_content
-    if screen_content == _CHOOSE:
+    if screen_content == _CHOSEN_BY_FRAMES:
         screen_content = numbers.take(1)
-    if screen_content and sequence.integer_motion == _CHOOSE:
+    if screen_content and sequence.integer_motion == _CHOSEN_BY_FRAMES:
         numbers.take(1)
     numbers.take(sequence.id_bits)
     if kind != _SWITCH_FRAME and not numbers.take(1):

@@ -13,6 +13,7 @@ import os
 import struct
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 from typing import IO, NamedTuple
 
 from regiontalk.errors import ImageError, ImageTooLarge
@@ -20,10 +21,10 @@ from regiontalk.images import av1
 from regiontalk.images.av1 import Numbers
 
 # coded photos may be this many times larger or smaller than the given size: tiles and padding
-_ROOM = 2
+_MAX_SIZE_RATIO = 2
 # times the allowed pixels that all frames may have: a photo, its transparency, layers, thumbnails
-_FRAMES_ROOM = 4
-_DEEPEST = 20  # parts of parts
+_MAX_FRAMES_RATIO = 4
+_MAX_DEPTH = 20  # parts of parts
 _MOST_TURNS = 4  # of an item: it may be cropped, mirrored and turned, once each
 _TURNS = (b"clap", b"irot", b"imir")
 _SAMPLES = (b"trak", b"mdia", b"minf", b"stbl")  # from `moov` to where samples are listed
@@ -39,9 +40,8 @@ class Item(NamedTuple):
 
 def exif_bytes(meta: bytes) -> int:
     """How long the EXIF of the `meta` box (without its header) is."""
-    return sum(
-        length for item in _items(meta) if item.kind == b"Exif" for _, length in item.extents
-    )
+    parts = chain.from_iterable(item.extents for item in _items(meta) if item.kind == b"Exif")
+    return sum(length for _, length in parts)
 
 
 def profile_bytes(meta: bytes) -> int:
@@ -57,7 +57,8 @@ def check_sizes(file: IO[bytes], meta: bytes, most_pixels: float) -> tuple[int, 
     ]
     photos = [item for item in _items(meta) if item.kind == b"av01"]
     end = file.seek(0, os.SEEK_END)
-    if sum(length or end for item in photos for _, length in item.extents) > end:
+    parts = chain.from_iterable(item.extents for item in photos)
+    if sum(length or end for _, length in parts) > end:
         raise ImageError("a broken photo: its parts overlap")
     inside = io.BytesIO(_child(meta[4:], b"idat"))
     coded = _coded_sizes(
@@ -67,8 +68,9 @@ def check_sizes(file: IO[bytes], meta: bytes, most_pixels: float) -> tuple[int, 
         return 0, 0
     width, height = max(declared, key=lambda size: size[0] * size[1])
     largest = max(coded, key=lambda size: size[0] * size[1])
-    pixels, all_coded = largest[0] * largest[1], sum(width * height for width, height in coded)
-    if pixels > _ROOM * width * height or width * height > _ROOM * all_coded:
+    pixels = largest[0] * largest[1]
+    all_coded = sum(width * height for width, height in coded)
+    if pixels > _MAX_SIZE_RATIO * width * height or width * height > _MAX_SIZE_RATIO * all_coded:
         raise ImageError(
             f"a broken photo: it says {width}×{height} pixels and holds {largest[0]}×{largest[1]}"
         )
@@ -78,8 +80,8 @@ def check_sizes(file: IO[bytes], meta: bytes, most_pixels: float) -> tuple[int, 
 def _coded_sizes(photos: Iterable[bytes], most_pixels: float) -> list[av1.Size]:
     """The sizes in AV1 data (`av1.Coded`); rejects data whose frames take a minute or more."""
     coded = av1.read(photos)
-    if coded.pixels > _FRAMES_ROOM * most_pixels:
-        limit = f"{_FRAMES_ROOM * most_pixels / 1e6:g} megapixels"
+    if coded.pixels > _MAX_FRAMES_RATIO * most_pixels:
+        limit = f"{_MAX_FRAMES_RATIO * most_pixels / 1e6:g} megapixels"
         raise ImageTooLarge(f"its frames have more than {limit} together")
     return coded.sizes
 
@@ -89,7 +91,8 @@ def largest_in_tracks(file: IO[bytes], moov: bytes, most_pixels: float) -> tuple
     8.7)."""
     tables = [moov]
     for name in _SAMPLES:
-        tables = [content for table in tables for kind, content in _boxes(table) if kind == name]
+        boxes = chain.from_iterable(map(_boxes, tables))
+        tables = [content for kind, content in boxes if kind == name]
     frames = [frame for frame in map(_first_frame, tables) if frame[1]]
     if sum(length for _, length in frames) > file.seek(0, os.SEEK_END):
         raise ImageError("a broken photo: its parts overlap")
@@ -117,15 +120,17 @@ def check_derived(meta: bytes, most_pixels: float) -> None:
     known: dict[int, float] = {}
 
     def pixels_of(number: int, depth: int = 0) -> float:
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             raise ImageError("a broken photo: its parts contain each other")
         if number not in known:
             inside = [pixels_of(part, depth + 1) for part in parts.get(number, ())]
             known[number] = sum(inside) or sizes.get(number, 0)
         return known[number]
 
-    if max(map(pixels_of, parts), default=0) > _ROOM * most_pixels:
-        raise ImageTooLarge(f"its parts have more than {_ROOM * most_pixels / 1e6:g} megapixels")
+    if max(map(pixels_of, parts), default=0) > _MAX_SIZE_RATIO * most_pixels:
+        raise ImageTooLarge(
+            f"its parts have more than {_MAX_SIZE_RATIO * most_pixels / 1e6:g} megapixels"
+        )
 
 
 def _associated(meta: bytes) -> tuple[dict[int, int], dict[int, int]]:
@@ -220,7 +225,8 @@ def _located(table: bytes, kinds: dict[int, bytes]) -> Iterator[Item]:
     offset, length, base, index = (8 * numbers.take(4) for _ in range(4))
     wide = 32 if version == 2 else 16
     for _ in range(numbers.take(wide)):
-        number, method = numbers.take(wide), numbers.take(16) & 15 if version else 0
+        number = numbers.take(wide)
+        method = numbers.take(16) & 15 if version else 0
         numbers.take(16)
         start, extents = numbers.take(base), []
         count = numbers.take(16)

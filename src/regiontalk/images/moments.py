@@ -45,5 +45,5 @@ def path_at(video: str, seconds: float) -> str:
 
 
 def in_file(path: str, file: str) -> str:
-    """The same time in another file; for the path of a file, that other file."""
+    """The path of the same moment in another file; for the path of a file, that other file."""
     return file + path.removeprefix(file_of(path))

@@ -268,8 +268,8 @@ def _changes(looks: Iterable[_Look]) -> Iterator[tuple[float, float]]:
         yield before.seconds, change
 
 
-def _difference(one: _Look, other: _Look) -> float:
-    return float(np.abs(one.pixels - other.pixels).mean())
+def _difference(look: _Look, other: _Look) -> float:
+    return float(np.abs(look.pixels - other.pixels).mean())
 
 
 def _most_changing(changes: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float]]:

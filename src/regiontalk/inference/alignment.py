@@ -233,11 +233,9 @@ def sentence_vectors(runtime: Runtime, sentences: Sequence[Sequence[int]]) -> li
     longest = alignment_settings(runtime).longest
     step = longest // 2
     starts = [_window_starts(len(tokens), step) for tokens in sentences]
-    windows = [
-        tokens[start : start + longest]
-        for tokens, own_starts in zip(sentences, starts, strict=True)
-        for start in own_starts
-    ]
+    windows: list[Sequence[int]] = []
+    for tokens, own_starts in zip(sentences, starts, strict=True):
+        windows += [tokens[start : start + longest] for start in own_starts]
     vectors = _read_windows(runtime, windows, longest)  # (windows, longest, h)
     first = 0
     of_sentences = []

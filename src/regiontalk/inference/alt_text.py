@@ -9,7 +9,7 @@ from typing import NamedTuple
 from regiontalk.results import Region, Sentence, Shown
 
 MAX_REGIONS = 4  # a screen reader reads the text aloud, so it should be short
-NOTHING = "a photo"
+EMPTY_TEXT = "a photo"
 PERHAPS = "perhaps"
 
 
@@ -35,7 +35,7 @@ def choose_alt_text(sentence: Sentence | None, regions: Sequence[Region], shown:
         return Spoken(f"{PERHAPS} {sentence.sentence}", False)
     if regions:
         return Spoken(f"{PERHAPS} {regions[0].caption}", False)
-    return Spoken(NOTHING, True)
+    return Spoken(EMPTY_TEXT, True)
 
 
 def _listed(captions: Sequence[str]) -> str:

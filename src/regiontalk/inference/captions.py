@@ -21,9 +21,9 @@ from regiontalk.inference.decoding import Caption
 from regiontalk.inference.rank import texts
 from regiontalk.inference.regions import ROWS_AT_ONCE, RegionTable, Rows
 from regiontalk.language.head_nouns import head_place
-from regiontalk.language.vocabulary import END, Vocabulary
+from regiontalk.language.vocabulary import Vocabulary
 from regiontalk.models.runtime import Runtime, State
-from regiontalk.models.settings import LONGER, Confidence
+from regiontalk.models.settings import MIN_LONGER_PROB, Confidence
 from regiontalk.results import Region
 
 MIN_SHORTER_WORDS = 2  # of a caption that replaces an unsure one: "a dog", not "dog"
@@ -58,37 +58,30 @@ def decode_captions(
     """A caption for every row of the language model's state: as long as the model chooses, or of at
     most `lengths` (R,) words."""
     words = runtime.words
-    step: decoding.Step = runtime.step
-    if lengths is None:
-        rules = decoding.Rules(runtime.info.prediction.longest)
-        starts = np.full(len(state[0]), words.start())
-    else:  # long captions, like sentences, would repeat or break off
-        step = _limited(step)
-        state = (*state, lengths.astype(np.float32))
-        longest = int(lengths.max(initial=0)) + 1
-        rules = decoding.Rules(longest, words.content_tokens, words.leading_tokens)
-        length_starts = [words.start_of_length(length) for length in lengths.tolist()]
-        starts = np.array(length_starts, dtype=np.int64)
     captions: list[Caption] = []
-    for first in range(0, len(starts), ROWS_AT_ONCE):
+    for first in range(0, len(state[0]), ROWS_AT_ONCE):
         chunk = slice(first, first + ROWS_AT_ONCE)
         chunk_state = tuple(part[chunk] for part in state)
-        beams = decoding.beam_search(step, chunk_state, starts[chunk], rules, beam)
+        if lengths is None:
+            start: decoding.Start = words.start()
+            rules = decoding.Rules(runtime.info.prediction.longest)
+        else:
+            start = np.array([words.start_of_length(length) for length in lengths[chunk].tolist()])
+            rules = _length_rules(words, lengths[chunk])
+        beams = decoding.beam_search(runtime.step, chunk_state, start, rules, beam)
         captions += [best for best, *_ in beams]
     return captions
 
 
-def _limited(step: decoding.Step) -> decoding.Step:
-    """A step whose state also has the number of words that are left; after the last word only END
-    can follow."""
-
-    def limited(tokens: decoding.Integers, state: State) -> tuple[decoding.Floats, State]:
-        *model_state, words_left = state
-        logprobs, next_state = step(tokens, tuple(model_state))
-        may_follow = (words_left > 0)[:, None] | (np.arange(logprobs.shape[1]) == END)
-        return np.where(may_follow, logprobs, -np.inf), (*next_state, words_left - 1)
-
-    return limited
+def _length_rules(words: Vocabulary, lengths: NDArray[np.intp]) -> decoding.Rules:
+    """The rules for captions of at most `lengths` (R,) words and END: long captions, like
+    sentences, would repeat or break off."""
+    return decoding.Rules(
+        longest=int(lengths.max(initial=0)) + 1,
+        once=words.content_tokens,
+        never_last=words.leading_tokens,
+        limits=lengths,
+    )
 
 
 def choose_captions(
@@ -147,12 +140,12 @@ def own_captions(regions: RegionTable) -> TriedCaptions:
     return TriedCaptions(np.arange(len(captions)), captions, features)
 
 
-def join_tried(own: TriedCaptions, others: TriedCaptions) -> TriedCaptions:
+def join_tried(first: TriedCaptions, others: TriedCaptions) -> TriedCaptions:
     """The model's own captions, then others."""
     return TriedCaptions(
-        np.concatenate([own.rows, others.rows]),
-        own.captions + others.captions,
-        np.concatenate([own.features, others.features]),
+        np.concatenate([first.rows, others.rows]),
+        first.captions + others.captions,
+        np.concatenate([first.features, others.features]),
     )
 
 
@@ -246,7 +239,7 @@ def choose(
     """
     count = rows.max(initial=-1) + 1
     min_confidence = 0.0 if fitted is None else fitted.likely
-    min_longer_prob = LONGER if fitted is None else fitted.longer
+    min_longer_prob = MIN_LONGER_PROB if fitted is None else fitted.longer
     lengths = confidence.column(features, "words")
     agrees = confidence.column(features, "agrees") > 0
     word_probs = np.exp(confidence.column(features, "mean_logprob"))

@@ -41,7 +41,7 @@ def whole_and_best(runtime: Runtime, look: Look, count: int) -> RegionTable:
 def with_codes(runtime: Runtime, look: Look, regions: RegionTable) -> RegionTable:
     """Some regions of a photo with `codes`, which the heads and the names read: the code of the
     recognition network, then the appearance."""
-    appearance = runtime.appear(look.proposed.deep, regions.input_xyxy)
+    appearance = runtime.pooled_features(look.proposed.deep, regions.input_xyxy)
     codes = np.concatenate([regions.recognition_codes, appearance], axis=1)
     return replace(regions, codes=codes)
 

@@ -20,6 +20,7 @@ Floats = NDArray[np.floating]
 Integers = NDArray[np.int64]
 State = tuple[NDArray[np.float32], ...]
 """Arrays with a row for every region (or for every beam of every region)."""
+Rows = NDArray[np.intp]
 Step = Callable[[Integers, State], tuple[Floats, State]]
 """Tokens (R,) and state -> log-probabilities of what follows (R, V), and the new state."""
 Start = int | Integers
@@ -58,6 +59,8 @@ class Rules:
     length_penalty: float = 0.0
     """α of Wu et al. 2016, eq. 14: beam search divides a log-probability by ((5 + words) / 6)^α, or
     it prefers the shortest caption. At 0 the likeliest one is the best."""
+    limits: Integers | None = None
+    """(R,) Maximum number of words in the caption of each region; None: `longest` for all."""
 
     def score(self, caption: Caption) -> float:
         """The score that beam search sorts by."""
@@ -71,52 +74,16 @@ class Rules:
         return float(logprob / ((5 + length) / 6) ** self.length_penalty)
 
 
-def greedy(step: Step, state: State, start: Start, rules: Rules) -> list[Caption]:
-    """Takes the likeliest word at each step."""
-    return _word_by_word(step, state, start, rules, lambda logprobs: logprobs.argmax(axis=1))
+def likeliest(logprobs: Floats) -> Integers:
+    """The likeliest token of each region."""
+    tokens: Integers = logprobs.argmax(axis=1)
+    return tokens
 
 
-def sample(
-    step: Step,
-    state: State,
-    start: Start,
-    rules: Rules,
-    generator: np.random.Generator,
-    temperature: float = 1.0,
-    top_p: float = 1.0,
+def word_by_word(
+    step: Step, state: State, start: Start, rules: Rules, choose: Choose = likeliest
 ) -> list[Caption]:
-    """Samples words with probability ∝ p^(1/temperature): near 0 it equals `greedy`, above 1 it is
-    more random.
-
-    Only the likeliest words that together have the probability `top_p` are sampled (Holtzman et al.
-    2020).
-    """
-
-    def draw(logprobs: Floats) -> Integers:
-        # argmax(log p / T + Gumbel noise) is a draw from the softmax of log p / T
-        noise = generator.gumbel(size=logprobs.shape)
-        tokens: Integers = (_nucleus(logprobs / temperature, top_p) + noise).argmax(axis=1)
-        return tokens
-
-    return _word_by_word(step, state, start, rules, draw)
-
-
-def _nucleus(logits: Floats, top_p: float) -> Floats:
-    """Logits (R, V), −inf for the tokens that are not needed to reach the probability `top_p`."""
-    order = np.argsort(-logits, axis=1, kind="stable")
-    ranked = np.take_along_axis(logits, order, axis=1)
-    probabilities = np.exp(ranked - np.logaddexp.reduce(ranked, axis=1, keepdims=True))
-    before = probabilities.cumsum(axis=1) - probabilities  # of all likelier tokens
-    kept = np.where(before < top_p, ranked, -np.inf)
-    kept[:, 0] = ranked[:, 0]
-    back = np.empty_like(kept)
-    np.put_along_axis(back, order, kept, axis=1)
-    return back
-
-
-def _word_by_word(
-    step: Step, state: State, start: Start, rules: Rules, choose: Choose
-) -> list[Caption]:
+    """Decodes one caption of each region; `choose` takes its next word, by default greedily."""
     count = len(state[0])
     words: list[list[int]] = [[] for _ in range(count)]
     word_logprobs: list[list[float]] = [[] for _ in range(count)]
@@ -126,7 +93,7 @@ def _word_by_word(
         if not len(going):
             break
         logprobs, state = step(tokens, state)
-        allowed = _forbid(logprobs, [words[region] for region in going], rules)
+        allowed = _forbid(logprobs, [words[region] for region in going], rules, going)
         tokens = choose(allowed).astype(np.int64)
         chosen = allowed[np.arange(len(going)), tokens]
         for region, token, logprob in zip(
@@ -145,11 +112,54 @@ def _word_by_word(
     ]
 
 
-def _forbid(logprobs: Floats, captions: Sequence[Sequence[int]], rules: Rules) -> Floats:
+def sample(
+    step: Step,
+    state: State,
+    start: Start,
+    rules: Rules,
+    generator: np.random.Generator,
+    temperature: float = 1.0,
+    top_p: float = 1.0,
+) -> list[Caption]:
+    """Samples words with probability ∝ p^(1/temperature): near 0 it takes the likeliest ones,
+    above 1 it is more random.
+
+    Only the likeliest words that together have the probability `top_p` are sampled (Holtzman et al.
+    2020).
+    """
+
+    def draw(logprobs: Floats) -> Integers:
+        # argmax(log p / T + Gumbel noise) is a draw from the softmax of log p / T
+        noise = generator.gumbel(size=logprobs.shape)
+        tokens: Integers = (_nucleus(logprobs / temperature, top_p) + noise).argmax(axis=1)
+        return tokens
+
+    return word_by_word(step, state, start, rules, draw)
+
+
+def _nucleus(logits: Floats, top_p: float) -> Floats:
+    """Logits (R, V), −inf for the tokens that are not needed to reach the probability `top_p`."""
+    order = np.argsort(-logits, axis=1, kind="stable")
+    ranked = np.take_along_axis(logits, order, axis=1)
+    probabilities = np.exp(ranked - np.logaddexp.reduce(ranked, axis=1, keepdims=True))
+    before = probabilities.cumsum(axis=1) - probabilities  # of all likelier tokens
+    kept = np.where(before < top_p, ranked, -np.inf)
+    kept[:, 0] = ranked[:, 0]
+    back = np.empty_like(kept)
+    np.put_along_axis(back, order, kept, axis=1)
+    return back
+
+
+def _forbid(
+    logprobs: Floats, captions: Sequence[Sequence[int]], rules: Rules, regions: Rows
+) -> Floats:
     """Log-probabilities (R, V) in float64, −inf for tokens that must not follow the words of the
-    captions so far."""
+    captions so far, of these regions (R,)."""
     allowed = logprobs.astype(np.float64)
     allowed[:, UNKNOWN] = -np.inf
+    if rules.limits is not None:
+        lengths = np.array([len(words) for words in captions], dtype=np.intp)
+        allowed[lengths >= rules.limits[regions], END + 1 :] = -np.inf
     for row, words in zip(allowed, captions, strict=True):
         row[[*repeating_words(words), *rules.once.intersection(words)]] = -np.inf
         if (not words or words[-1] in rules.never_last) and (row[END + 1 :] > -np.inf).any():
@@ -192,7 +202,9 @@ def beam_search(
     can reach the best `width`. Of equally good ones, the first found comes first.
     """
     if width == 1:
-        return [[caption] for caption in greedy(step, state, start, rules)]  # the same, but quicker
+        return [
+            [caption] for caption in word_by_word(step, state, start, rules)
+        ]  # the same, but quicker
     beams = [[_Beam(row, (), ())] for row in range(len(state[0]))]
     ended: list[list[Caption]] = [[] for _ in beams]
     tokens = np.full(len(beams), start, dtype=np.int64)
@@ -200,8 +212,9 @@ def beam_search(
         if not len(tokens):
             break
         logprobs, state = step(tokens, state)
-        stepped = itertools.chain.from_iterable(beams)
-        allowed = _forbid(logprobs, [beam.words for beam in stepped], rules)
+        stepped = list(itertools.chain.from_iterable(beams))
+        regions = np.repeat(np.arange(len(beams)), [len(going) for going in beams])
+        allowed = _forbid(logprobs, [beam.words for beam in stepped], rules, regions)
         is_last = position == rules.longest - 1
         for region, going in enumerate(beams):
             grown = _grow(going, allowed, width)

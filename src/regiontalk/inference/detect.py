@@ -48,7 +48,8 @@ def replace_proposals(
 def recognize_proposals(
     runtime: Runtime, proposed: Proposed, frame: Frame, rows: Rows, settings: PredictionConfig
 ) -> RegionTable:
-    """These of the proposals, refined and scored by the recognition network, in their order."""
+    """These rows of the proposals, refined and scored by the recognition network, in their
+    order."""
     if not len(rows):
         return recognize_given(runtime, proposed, frame, np.zeros((0, 4)), settings)
     proposals_xyxy = proposed.boxes_xyxy[rows]
@@ -120,8 +121,8 @@ def raw_scores(logits: Floats, proposal_logits: Floats, settings: PredictionConf
 
 
 def _given_scores(logits: Floats, settings: PredictionConfig) -> Scores:
-    """(B,) of given boxes, which have no proposal score: 1 if the network has no recognition score
-    either."""
+    """(B,) the scores of given boxes, which have no proposal score: 1 if the network has no
+    recognition score either."""
     return np.ones(len(logits)) if settings.score == "proposal" else sigmoid(logits)
 
 

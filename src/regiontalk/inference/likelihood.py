@@ -43,7 +43,7 @@ class Best(NamedTuple):
 
 
 def clean_phrase(phrase: str, words: Vocabulary) -> list[str]:
-    """Its words, cleaned as in training, also if it is longer than phrases in training."""
+    """The words of a phrase, cleaned as in training, also if it is longer than phrases there."""
     return words.clean(phrase) or clean_karpathy(phrase)
 
 
@@ -101,7 +101,7 @@ class _Tree:
     tokens: NDArray[np.int64]
     """(N,) the token of each node."""
     parents: NDArray[np.intp]
-    """(N,); −1 for roots."""
+    """(N,) the parent of each node; −1 for roots."""
     ends: NDArray[np.intp]
     """(P,) the node of each phrase's last word."""
 
@@ -148,11 +148,11 @@ class _Pairs(NamedTuple):
     nodes: NDArray[np.intp]
     """(M,) the last node of each prefix."""
     rows: Rows
-    """(M,) its region."""
+    """(M,) the region of each prefix."""
     totals: LogProbs
-    """(M,) log-probability of the prefix."""
+    """(M,) the log-probability of each prefix."""
     state: State
-    """Before the node's token."""
+    """The language model's state before the last node's token."""
 
     def take(self, kept: NDArray[np.bool_] | NDArray[np.intp]) -> _Pairs:
         return _Pairs(

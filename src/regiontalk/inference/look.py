@@ -70,7 +70,8 @@ def caption(
     threshold: float = 0.0,
     max_words: int | None = None,
 ) -> RegionTable:
-    """Caption, rank, calibrate, drop repeats, choose the length, name, agree. See `Model.regions`."""
+    """Caption, rank, calibrate, drop repeats, choose the length, name, weigh caption against name.
+    See `Model.regions`."""
     settings = runtime.info.prediction
     regions = look.regions
     if look.given:  # raw scores: ranking and calibration are fitted for detected regions

@@ -54,7 +54,7 @@ class NameList:
     """The names of a list, and what recognises them."""
 
     names: tuple[str, ...]
-    """(W,) as the list spells them."""
+    """(W,) the names as the list spells them."""
     knowledge: Knowledge
     by_form: dict[str, int]
     """Which name a word is: its own spelling, without article, in the singular."""

@@ -27,7 +27,7 @@ class Phrase:
     aligned_tokens: tuple[int, ...]
     """Tokens of the alignment head, likewise; empty without such a head."""
     vectors: Floats
-    """(W, h), of the words that the alignment head knows."""
+    """(W, h) the vectors of the words that the alignment head knows."""
 
     @property
     def text(self) -> str:

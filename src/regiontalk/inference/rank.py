@@ -45,8 +45,8 @@ def rank(
 
 
 def score(regions: RegionTable, settings: PredictionConfig) -> Scores:
-    """(R,) by the fitted ranking if there is one, else by the rules of the settings; then
-    calibrated."""
+    """(R,) the scores by the fitted ranking if there is one, else by the rules of the settings;
+    then calibrated."""
     if settings.ranking is not None:
         scores = ranking_scores(ranking_features(regions), settings.ranking)
     else:

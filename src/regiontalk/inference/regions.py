@@ -70,19 +70,19 @@ class RegionTable:
 
     frame: Frame
     boxes_xyxy: NDArray[np.float64]
-    """(R, 4) in pixels of the upright photo."""
+    """(R, 4) the boxes in pixels of the upright photo."""
     scores: Scores
     """(R,) raw scores, by which NMS sorts; after `rank` the final ones."""
     input_xyxy: Floats = field(default_factory=_not_computed)
     """(R, 4) the same boxes in pixels of the network's input."""
     logits: Floats = field(default_factory=_not_computed)
-    """(R,) the recognition network's."""
+    """(R,) the recognition network's logits."""
     proposals_xyxy: Floats = field(default_factory=_not_computed)
     """(R, 4) the proposals that were refined to the boxes, in input pixels."""
     proposal_logits: Floats = field(default_factory=_not_computed)
-    """(R,) the localization layer's; 0 for given boxes."""
+    """(R,) the localization layer's logits; 0 for given boxes."""
     recognition_codes: Floats = field(default_factory=_not_computed)
-    """(R, D) the recognition network's."""
+    """(R, D) the recognition network's codes."""
     state: State = ()
     """The language model's state before START."""
     codes: Floats = field(default_factory=_not_computed)
@@ -90,7 +90,7 @@ class RegionTable:
     surroundings: Floats | None = None
     """(R, D + A) codes of the boxes, enlarged."""
     vectors: Floats | None = None
-    """(R, h) the alignment head's."""
+    """(R, h) the alignment head's vectors."""
     votes: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     """(R,) how many refined proposals agree with each region (`rank.votes`)."""
     captions: tuple[Caption, ...] = ()
@@ -105,7 +105,7 @@ class RegionTable:
         return len(self.scores)
 
     def take(self, rows: Rows) -> RegionTable:
-        """These rows, in this order."""
+        """The table with these rows alone, in this order."""
         return replace(
             self,
             boxes_xyxy=self.boxes_xyxy[rows],
@@ -131,7 +131,7 @@ class RegionTable:
         return self.take(np.arange(min(count, len(self))))
 
     def size_features(self) -> Scores:
-        """(R, 2) as `Frame.size_features` gives them."""
+        """(R, 2) the size features of the boxes (`Frame.size_features`)."""
         return self.frame.size_features(self.input_xyxy)
 
 
@@ -159,7 +159,7 @@ class Look(NamedTuple):
 
     @property
     def boxes_xyxy(self) -> NDArray[np.float64]:
-        """(R, 4) in pixels of the upright photo."""
+        """(R, 4) the boxes in pixels of the upright photo."""
         return self.regions.boxes_xyxy
 
     @property

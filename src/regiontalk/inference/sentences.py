@@ -25,7 +25,7 @@ from regiontalk.models.settings import WIDEST_BEAM, SentencePredictionConfig
 from regiontalk.results import Sentence
 
 SENTENCE_HEAD = "sentence"  # the head's name
-NOWHERE = np.array([[0.0, 0.0, 1.0, 1.0]])  # the box of an empty photo
+EMPTY_BOX = np.array([[0.0, 0.0, 1.0, 1.0]])  # the box of an empty photo
 # A region, its surroundings, the whole photo; for a whole photo all three are the same.
 VIEWS_PER_REGION = 3
 
@@ -196,7 +196,9 @@ class SentenceHead:
         """(P,) log-likelihood ratio of words in their order: photos with scenes (P, S) of `regions`
         regions against an empty photo. The mean over the known words that count. Without the empty
         photo, common words would be likely for every photo."""
-        nothing = self.scene(np.zeros((1, self.runtime.code_size()), np.float32), NOWHERE, regions)
+        nothing = self.scene(
+            np.zeros((1, self.runtime.code_size()), np.float32), EMPTY_BOX, regions
+        )
         every = np.concatenate([nothing[None], scenes])
         logprobs = self.log_probabilities(words, every, regions)
         is_known = np.array(self.words.encode(words), dtype=np.int64) != UNKNOWN

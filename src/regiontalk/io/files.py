@@ -78,9 +78,9 @@ def locked(path: Path) -> Iterator[None]:
     block."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        own = path.with_name(f".{path.name}.lock")
-        own.touch()
-        lock = _lock(own)
+        lock_path = path.with_name(f".{path.name}.lock")
+        lock_path.touch()
+        lock = _lock(lock_path)
     try:
         yield
     finally:
@@ -453,12 +453,12 @@ def _parse_float(text: str) -> float:
 
 
 def _check_depth(value: Any) -> None:
-    level = [value]
+    containers = [value]
     for _ in range(MAX_NESTING + 1):
-        inside = (one.values() if type(one) is dict else one for one in level)
+        inside = (part.values() if type(part) is dict else part for part in containers)
         parts = chain.from_iterable(inside)
-        level = [part for part in parts if type(part) in (dict, list)]
-    if level:
+        containers = [part for part in parts if type(part) in (dict, list)]
+    if containers:
         raise ValueError(TOO_DEEP)
 
 

@@ -38,7 +38,8 @@ SPEED_INSTRUCTIONS = (
 
 
 def instruction_sets() -> list[str]:
-    """Those of `SPEED_INSTRUCTIONS` that the CPU has; empty where the system does not tell."""
+    """The names among `SPEED_INSTRUCTIONS` that the CPU has; empty where the system does not
+    tell."""
     flags = (_cpu_info("flags") or _cpu_info("Features")).split()
     return [name for name in SPEED_INSTRUCTIONS if name in flags]
 

@@ -184,22 +184,22 @@ def measured_models(record: Mapping[str, Any]) -> list[Values]:
     """The models whose output an evaluation measured: its own inputs, or those of the
     predictions."""
     made_by = [
-        one["record"]
-        for one in record["inputs"]
-        if one["role"] == "predictions" and "record" in one
+        source["record"]
+        for source in record["inputs"]
+        if source["role"] == "predictions" and "record" in source
     ]
     inputs = [*record["inputs"]]
     for maker in made_by:
         inputs += maker["inputs"]
-    return [one for one in inputs if one["role"] == "model"]
+    return [source for source in inputs if source["role"] == "model"]
 
 
 def chain(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """A record and those of its inputs, down to the recipe."""
     yield record
-    for one in record["inputs"]:
-        if "record" in one:
-            yield from chain(one["record"])
+    for source in record["inputs"]:
+        if "record" in source:
+            yield from chain(source["record"])
 
 
 # -- figures
@@ -220,7 +220,7 @@ def keep_metrics(
     """
     values = record.finish()
     steps = list(chain(values))
-    recipes = [one["recipe"]["file"] for one in steps if "recipe" in one]
+    recipes = [step["recipe"]["file"] for step in steps if "recipe" in step]
     summary = {
         "recipe": recipes[0] if recipes else None,
         "commit": values["program"].get("commit"),
@@ -268,11 +268,11 @@ def log_test_look(
     kept = [model for model in models if _has_log(model)]
     earlier = []
     for folder in dict.fromkeys(run_folder(Path(model["path"])) for model in kept):
-        earlier += [one for one in read_looks(folder) if one["kind"] == kind]
+        earlier += [former for former in read_looks(folder) if former["kind"] == kind]
         _append_looks(folder, [look])
     if kept_in is not None:
         known = read_looks(kept_in)
-        _append_looks(kept_in, [*(one for one in earlier if one not in known), look])
+        _append_looks(kept_in, [*(former for former in earlier if former not in known), look])
     return [model["path"] for model in models if model not in kept]
 
 
@@ -299,7 +299,7 @@ def _is_headline(value: Any) -> bool:
     """A number, or a small group of numbers."""
     if isinstance(value, dict):
         return len(value) <= LARGEST_GROUP and all(
-            isinstance(one, int | float) for one in value.values()
+            isinstance(figure, int | float) for figure in value.values()
         )
     return isinstance(value, int | float)
 
@@ -330,7 +330,11 @@ def recipe_fingerprint(as_used: Mapping[str, Any]) -> str:
 def shown(path: Path) -> str:
     """The path as it was given; names for the package's models."""
     return next(
-        (name for name, own in packaged.own_models().items() if path.resolve() == own.resolve()),
+        (
+            name
+            for name, folder in packaged.own_models().items()
+            if path.resolve() == folder.resolve()
+        ),
         str(path),
     )
 
@@ -338,14 +342,14 @@ def shown(path: Path) -> str:
 def program() -> Values:
     """Version, and in a git checkout the commit and whether the package's files are as committed;
     if not, the SHA-256 of `git diff HEAD` over them, without files that git does not track."""
-    found: Values = {"version": regiontalk.__version__}
+    values: Values = {"version": regiontalk.__version__}
     package = Path(regiontalk.__file__).parent
     # A package that is installed inside another repository, for example in its .venv, is not
     # tracked there.
     if git(package, "ls-files", "--error-unmatch", "__init__.py") is not None:
-        found["commit"] = git(package, "rev-parse", "--short", "HEAD")
-        found["clean"] = git(package, "status", "--porcelain", "--", ".") == ""
-        if not found["clean"]:
+        values["commit"] = git(package, "rev-parse", "--short", "HEAD")
+        values["clean"] = git(package, "status", "--porcelain", "--", ".") == ""
+        if not values["clean"]:
             changes = git(package, "diff", "HEAD", "--", ".") or ""
-            found["diff"] = hashlib.sha256(changes.encode()).hexdigest()
-    return found
+            values["diff"] = hashlib.sha256(changes.encode()).hexdigest()
+    return values

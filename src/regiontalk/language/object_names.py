@@ -63,7 +63,9 @@ def object_names() -> ObjectNames:
     for name, others in table["classes"].items():
         for word in dict.fromkeys((name, *others)):
             classes[word] = (*classes.get(word, ()), name)
-    kinds = {name: kind for kind, names in table["kinds"].items() for name in names}
+    kinds: dict[str, str] = {}
+    for kind, names in table["kinds"].items():
+        kinds |= dict.fromkeys(names, kind)
     other, family = (frozenset(table[part]["names"]) for part in ("other", "family"))
     return ObjectNames(classes, other, family, kinds)
 

@@ -203,7 +203,7 @@ class _Reader:
     """Reads phrases with the words of some vocabularies."""
 
     def __init__(self, vocabularies: tuple[Vocabulary, ...]) -> None:
-        words = dict.fromkeys(itertools.chain(*(one.words for one in vocabularies)))
+        words = dict.fromkeys(itertools.chain(*(vocabulary.words for vocabulary in vocabularies)))
         self._numbers = {word: number for number, word in enumerate(words)}
         """The most frequent words have the lowest numbers."""
         self._typed: dict[int, list[tuple[str, int]]] = {}
@@ -294,10 +294,10 @@ class _Reader:
     def _best_known(self, table: Mapping[str, tuple[str, ...]], word: str) -> str:
         """The first word, or words, that the table has for a word in the singular or plural, and
         that is known better; empty if there is none."""
-        own = min(self._numbers.get(word, MAX_RARE), MAX_RARE)
+        own_number = min(self._numbers.get(word, MAX_RARE), MAX_RARE)
         for other in chain.from_iterable(table.get(form, ()) for form in singulars(word)):
             numbers = [self._numbers.get(part, MAX_RARE) for part in other.split()]
-            if max(numbers) < own:
+            if max(numbers) < own_number:
                 return other
         return ""
 

@@ -45,7 +45,7 @@ def synonyms() -> Synonyms:
         for word in words:
             broader[word] = (*broader.get(word, ()), broad)
     for name, classes in object_names().classes.items():
-        others = tuple(one for one in classes if one != name)
+        others = tuple(other for other in classes if other != name)
         broader[name] = (*broader.get(name, ()), *others)
     return Synonyms(same, broader, narrower)
 

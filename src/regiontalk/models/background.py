@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk.errors import ModelError
+from regiontalk.io.arrays import kinds_of, read_arrays
 
 Floats = NDArray[np.float32]
 
@@ -64,11 +64,11 @@ class Space:
     """Regions as places on a sphere, where those that look alike are close."""
 
     mean: Floats = field(repr=False)
-    """(D,)"""
+    """(D,) what is subtracted from codes or vectors."""
     axes: Floats = field(repr=False)
-    """(D, k)"""
+    """(D, k) the axes onto which they are projected."""
     places: Floats = field(repr=False)
-    """(N, k) of the background."""
+    """(N, k) the places of the everyday regions."""
 
     def place(self, codes: Floats) -> Floats:
         """Codes or vectors (B, D) -> places (B, k), vectors of length 1."""
@@ -132,14 +132,18 @@ def _scales(rows: Floats) -> Floats:
 
 def read_background(data: bytes, place: str) -> Background:
     """The background in a file's bytes; raises `ModelError` for anything else."""
-    arrays = _read_arrays(data, place)
+    try:
+        arrays = read_arrays(data, LARGEST_BACKGROUND)
+    except (ValueError, MemoryError) as error:
+        raise ModelError(f"{place}: not the background of a model: {error}") from error
     names = [name for name in (CODES, VECTORS) if f"{name}_mean" in arrays]
-    expected = {f"{name}_{part}": kind for name in names for part, kind in _ARRAYS.items()}
+    expected: dict[str, tuple[type, int]] = {}
+    for name in names:
+        expected |= {f"{name}_{part}": kind for part, kind in _ARRAYS.items()}
     has_names = f"{NAMED}_names" in arrays
     if has_names:
         expected |= {f"{NAMED}_{part}": kind for part, kind in _NAMED_ARRAYS.items()}
-    kinds = {name: (array.dtype.type, array.ndim) for name, array in arrays.items()}
-    if kinds != expected or CODES not in names:
+    if kinds_of(arrays) != expected or CODES not in names:
         raise ModelError(f"{place}: not the background of a model")
     codes = _read_space(arrays, CODES, place)
     vectors = _read_space(arrays, VECTORS, place) if VECTORS in names else None
@@ -170,18 +174,3 @@ def _read_named(arrays: dict[str, NDArray[Any]], place: str) -> NamedRegions:
     if not MIN_REGIONS <= len(names) <= MAX_REGIONS or not np.isfinite(scales).all():
         raise ModelError(f"{place}: not the named regions of a model")
     return NamedRegions(inputs.astype(np.float32) * scales, tuple(names))
-
-
-def _read_arrays(data: bytes, place: str) -> dict[str, NDArray[Any]]:
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as members:
-            if sum(member.file_size for member in members.infolist()) > LARGEST_BACKGROUND:
-                raise ModelError(f"{place}: larger than {LARGEST_BACKGROUND >> 20} MB")
-        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            arrays: dict[str, NDArray[Any]] = {name: stored[name] for name in stored.files}
-    except (
-        *(zipfile.BadZipFile, ValueError, OSError, KeyError, EOFError),
-        *(MemoryError, NotImplementedError, RuntimeError),
-    ) as error:
-        raise ModelError(f"{place}: not the background of a model") from error
-    return arrays

@@ -137,7 +137,7 @@ class HeadInfo:
     settings: HeadSettings
     """How it is used, as chosen on dev."""
     net: dict[str, Any]
-    """Its configuration as in a recipe."""
+    """The net's configuration as in a recipe."""
     training: dict[str, Any]
     """What is known of how it was trained."""
 

@@ -14,16 +14,15 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk.errors import ModelError
+from regiontalk.io.arrays import Arrays, kinds_of, read_arrays
 from regiontalk.language.head_nouns import head_words
 from regiontalk.language.object_names import object_names, plain_name, singulars
 
@@ -128,16 +127,11 @@ def read_name_table(data: bytes, place: str) -> NameTable:
     return NameTable(detector, names, coarse, weights, arrays["biases"])
 
 
-def _read_arrays(data: bytes, place: str) -> dict[str, NDArray[Any]]:
+def _read_arrays(data: bytes, place: str) -> Arrays:
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as members:
-            if sum(member.file_size for member in members.infolist()) > LARGEST_TABLE:
-                raise ModelError(f"{place}: larger than {LARGEST_TABLE >> 20} MB")
-        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except (zipfile.BadZipFile, ValueError, OSError, KeyError, EOFError, MemoryError) as error:
-        raise ModelError(f"{place}: not a table of names") from error
-    kinds = {name: (array.dtype.type, array.ndim) for name, array in arrays.items()}
-    if kinds != _ARRAYS:
+        arrays = read_arrays(data, LARGEST_TABLE)
+    except (ValueError, MemoryError) as error:
+        raise ModelError(f"{place}: not a table of names: {error}") from error
+    if kinds_of(arrays) != _ARRAYS:
         raise ModelError(f"{place}: not a table of names")
     return arrays

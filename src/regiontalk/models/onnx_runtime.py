@@ -6,6 +6,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,8 @@ class OnnxGraphs:
         return self._sessions[name]
 
     def _opened(self, name: str) -> Any:
-        path, graph = self._folder / f"{name}.onnx", self._graphs[name]
+        path = self._folder / f"{name}.onnx"
+        graph = self._graphs[name]
         if self._device != CPU:
             try:
                 providers = [PROVIDERS[self._device], CPU_PROVIDER]
@@ -153,7 +155,7 @@ class OnnxRuntime(Runtime):
 
 def head_graphs(model: ModelFolder) -> dict[str, bytes]:
     """The graphs of all heads by name."""
-    return {name: graph for head in model.heads.values() for name, graph in head.graphs.items()}
+    return dict(chain.from_iterable(head.graphs.items() for head in model.heads.values()))
 
 
 def _open_session(path: Path, graph: bytes, threads: int, providers: Sequence[str]) -> Any:

@@ -36,20 +36,20 @@ class Proposed(NamedTuple):
     features: Any
     """(1, C, h, w), in the runtime's own format; an argument of `recognize`."""
     deep: Any
-    """(1, A, h, w), in the runtime's own format; an argument of `appear`."""
+    """(1, A, h, w), in the runtime's own format; an argument of `pooled_features`."""
     boxes_xyxy: Floats
-    """(K, 4) all proposals, clipped to the photo; eqs. 1–2."""
+    """(K, 4) all proposals' boxes, clipped to the photo; eqs. 1–2."""
     logits: Floats
-    """(K,)"""
+    """(K,) the localization layer's logits."""
 
 
 class Recognized(NamedTuple):
     boxes_xyxy: Floats
-    """(B, 4) refined, clipped to the photo."""
+    """(B, 4) the refined boxes, clipped to the photo."""
     logits: Floats
-    """(B,)"""
+    """(B,) the recognition network's logits."""
     codes: Floats
-    """(B, D)"""
+    """(B, D) the recognition network's codes."""
     state: State
     """The language model's state before START."""
 
@@ -98,7 +98,7 @@ class Runtime(ABC):
         refined, logits, codes, *state = self.run("recognize", features, _size(size), boxes_xyxy)
         return Recognized(refined, logits, codes, tuple(state))
 
-    def appear(self, deep: Any, boxes_xyxy: Floats) -> Floats:
+    def pooled_features(self, deep: Any, boxes_xyxy: Floats) -> Floats:
         """The appearance (B, A) of regions (B, 4), a part of the heads' input."""
         (appearance,) = self.run("appear", deep, boxes_xyxy)
         return np.asarray(appearance)

@@ -70,7 +70,7 @@ class Ranking:
             raise UsageError("a weight is not a finite number")
 
 
-LONGER = 0.55  # `Confidence.longer` where nothing was fitted
+MIN_LONGER_PROB = 0.55  # `Confidence.longer` where nothing was fitted
 
 CONFIDENCE_FEATURES = (
     "mean_logprob",  # of the words and END
@@ -94,14 +94,14 @@ class Confidence:
     """The fitted numbers, with the features' means and standard deviations already in them."""
 
     features: tuple[str, ...]
-    """Those of `CONFIDENCE_FEATURES` that it was fitted to."""
+    """The names among `CONFIDENCE_FEATURES` that it was fitted to."""
     weights: tuple[float, ...]
     """w (F,)"""
     bias: float
     """b"""
     likely: float
     """Captions with a lower confidence are not shown by default."""
-    longer: float = LONGER
+    longer: float = MIN_LONGER_PROB
     """A caption longer than the model's own is used only if the geometric mean of its words'
     probabilities is at least this. The added words of less likely ones are often wrong."""
 

@@ -59,14 +59,14 @@ class Recognize(Stage):
 
     def forward(self, features: Tensor, size: Tensor, boxes_xyxy: Tensor) -> tuple[Tensor, ...]:
         recognized = self.net.recognize(features, size, boxes_xyxy[None])
-        seen = self.net.see(recognized, size, boxes_xyxy[None])
+        visual_inputs = self.net.visual_inputs(recognized, size, boxes_xyxy[None])
         refined = clip_boxes(recognized.boxes_xyxy, size)[0]
         return (
             refined,
             recognized.logits[0],
             recognized.codes[0],
-            *self.net.language.begin(seen),
-            seen,
+            *self.net.language.begin(visual_inputs),
+            visual_inputs,
         )
 
 
@@ -76,7 +76,7 @@ class Appear(Stage):
     net: FCLN
 
     def forward(self, deep: Tensor, boxes_xyxy: Tensor) -> tuple[Tensor]:
-        return (self.net.appear(deep, boxes_xyxy[None]),)
+        return (self.net.pooled_features(deep, boxes_xyxy[None]),)
 
 
 class Step(Stage):

@@ -12,7 +12,6 @@ from __future__ import annotations
 import io
 import json
 import unicodedata
-import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regiontalk.errors import DataError, ModelError, UsageError
+from regiontalk.io.arrays import kinds_of, read_arrays
 from regiontalk.io.files import data_folder, locked, parse_json, read_file, replacing
 from regiontalk.io.typed import to_dataclass
 from regiontalk.language.articles import ARTICLES
@@ -48,7 +48,7 @@ class Example:
 
     word: str
     photo: str
-    """Its path or name, to recognise it in messages."""
+    """The photo's path or name, to recognise it in messages."""
     xyxy: BoxXYXY
     """The region, in pixels of the upright photo."""
     is_it: bool = True
@@ -65,12 +65,12 @@ class WordBook:
     """The model's name, for messages."""
     examples: tuple[Example, ...] = ()
     codes: Floats = field(default_factory=lambda: np.zeros((0, 0), np.float32), repr=False)
-    """(E, D)"""
+    """(E, D) the codes of the examples."""
 
     @property
     def words(self) -> tuple[str, ...]:
         """All words, in the order in which they were taught."""
-        return tuple(dict.fromkeys(one.word for one in self.examples))
+        return tuple(dict.fromkeys(example.word for example in self.examples))
 
     def spelled(self, text: str) -> str | None:
         """The taught word that a text asks for, if there is one: "some croissants" asks for
@@ -80,11 +80,11 @@ class WordBook:
 
     def spelling(self, word: str) -> str:
         """The spelling that the book has of a word; the word itself if it is new."""
-        known = {word_key(one): one for one in self.words}
-        return known.get(word_key(word), word)
+        spellings = {word_key(known): known for known in self.words}
+        return spellings.get(word_key(word), word)
 
     def rows_of(self, word: str) -> list[int]:
-        return [row for row, one in enumerate(self.examples) if one.word == word]
+        return [row for row, example in enumerate(self.examples) if example.word == word]
 
     def with_examples(self, examples: Sequence[Example], codes: Floats) -> WordBook:
         """The book and further examples (E,). A region that is in it already is replaced."""
@@ -92,11 +92,11 @@ class WordBook:
             return self
         spelling = {word_key(word): word for word in self.words}
         added = []
-        for one in examples:
-            word = spelling.setdefault(word_key(one.word), one.word)
-            added.append(Example(word, one.photo, one.xyxy, one.is_it))
-        again = {_place(one) for one in added}
-        kept = [row for row, one in enumerate(self.examples) if _place(one) not in again]
+        for example in examples:
+            word = spelling.setdefault(word_key(example.word), example.word)
+            added.append(Example(word, example.photo, example.xyxy, example.is_it))
+        again = {_place(example) for example in added}
+        kept = [row for row, example in enumerate(self.examples) if _place(example) not in again]
         count = len(kept) + len(added)
         if count > MAX_EXAMPLES:
             raise UsageError(
@@ -134,7 +134,7 @@ class WordBook:
             "format": FORMAT,
             "detector": self.detector,
             "model": self.model,
-            "examples": [asdict(one) for one in self.examples],
+            "examples": [asdict(example) for example in self.examples],
         }
         buffer = io.BytesIO()
         np.savez(
@@ -215,19 +215,12 @@ def read_word_book(path: Path) -> WordBook:
 
 def _read_arrays(data: bytes, path: Path) -> tuple[NDArray[np.float16], bytes]:
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as members:
-            if sum(member.file_size for member in members.infolist()) > LARGEST_BOOK:
-                raise _damaged(path, f"larger than {LARGEST_BOOK >> 20} MB")
-        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
+        arrays = read_arrays(data, LARGEST_BOOK)
     except MemoryError as error:  # the file may be fine: nobody should throw it away
         raise ModelError(f"{path}: there is not enough memory to read it") from error
-    except (
-        *(zipfile.BadZipFile, ValueError, OSError, KeyError, EOFError),
-        *(NotImplementedError, RuntimeError),
-    ) as error:
-        raise _damaged(path, "not a word book, or cut off") from error
-    if {name: (array.dtype.type, array.ndim) for name, array in arrays.items()} != _ARRAYS:
+    except ValueError as error:
+        raise _damaged(path, f"not a word book: {error}") from error
+    if kinds_of(arrays) != _ARRAYS:
         raise _damaged(path, "not a word book")
     return arrays["codes"], arrays["about"].tobytes()
 
@@ -246,11 +239,15 @@ def _read_about(data: bytes, path: Path) -> _About:
         examples = about.get("examples")
         if type(examples) is not list:
             raise DataError("its list of examples is missing")
-        read = tuple(to_dataclass(Example, one, "an example") for one in examples)
-        for one in read:
-            is_long = len(one.photo) > MAX_PHOTO_LETTERS
-            if clean_word(one.word) != one.word or is_long or not np.isfinite(one.xyxy).all():
-                raise DataError(f"the example {one.word[:MAX_WORD_LETTERS]!r} is not valid")
+        read = tuple(to_dataclass(Example, example, "an example") for example in examples)
+        for example in read:
+            is_long = len(example.photo) > MAX_PHOTO_LETTERS
+            if (
+                clean_word(example.word) != example.word
+                or is_long
+                or not np.isfinite(example.xyxy).all()
+            ):
+                raise DataError(f"the example {example.word[:MAX_WORD_LETTERS]!r} is not valid")
         return _About(str(about.get("detector", "")), str(about.get("model", "")), read)
     except (DataError, UsageError) as error:
         raise _damaged(path, error.message) from error

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, overload
 
@@ -365,9 +366,8 @@ class Index:
         store = self._opened()
         with store.reading():
             photos = store.read(store.newest(where, 0, MAX_CAPTIONED).tolist())
-        counts = Counter(
-            caption for stored in photos for caption in _shown_captions(self._photo(stored))
-        )
+        captions = (_shown_captions(self._photo(stored)) for stored in photos)
+        counts = Counter(chain.from_iterable(captions))
         common = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
         return [CaptionCount(caption, count) for caption, count in common[:top]]
 

@@ -160,8 +160,8 @@ class Searcher:
         A photo is likely if each wanted phrase has at least the probability of the model's line, or
         stands in a shown caption; but not for a phrase about an animal if the region that fits it
         best has a shown caption with another animal. It shows an unwanted phrase by the same rule.
-        `threshold`: only photos with at least this probability. `as_typed`: correct no typing mistakes, and take no
-        synonyms.
+        `threshold`: only photos with at least this probability. `as_typed`: correct no typing
+        mistakes, and take no synonyms.
         """
         parsed = parse(query, as_typed)
         config = search_config(self.runtime)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import sqrt
 
 import numpy as np
@@ -100,12 +101,12 @@ def draw_alignment(
     outlines = _outlines(boxes_xyxy, picture.size)
     regions = list(dict.fromkeys(outlines))  # two segments may share a region, and so a colour
     _draw_boxes(picture, regions, [_colour(number) for number in range(len(regions))])
-    strongest = max((score for words in segments for _, score in words), default=0.0)
-    words = [
-        (word, faded(_colour(regions.index(box)), score / strongest if strongest > 0 else 0.0))
-        for box, scored_words in zip(outlines, segments, strict=True)
-        for word, score in scored_words
-    ]
+    every_score = [score for _, score in chain.from_iterable(segments)]
+    strongest = max(0.0, *every_score) or 1.0
+    words = []
+    for box, scored_words in zip(outlines, segments, strict=True):
+        colour = _colour(regions.index(box))
+        words += [(word, faded(colour, score / strongest)) for word, score in scored_words]
     return _with_text_below(picture, words)
 
 

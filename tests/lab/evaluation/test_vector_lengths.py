@@ -10,7 +10,7 @@ import pytest
 from regiontalk.lab.codes.store import CodedPhotos
 from regiontalk.lab.data.records import Record
 from regiontalk.lab.evaluation.vector_lengths import (
-    BANDS,
+    LENGTH_BANDS,
     MIN_OCCURRENCES,
     WORDS_SHOWN,
     draw_word_lengths,
@@ -35,7 +35,7 @@ def test_words_by_their_mean_length() -> None:
 
 def test_regions_in_bands_of_as_many() -> None:
     by_score = vector_lengths({"a": [1.0]}, REGIONS)["regions_by_score"]
-    assert len(by_score) == BANDS
+    assert len(by_score) == LENGTH_BANDS
     assert [band["length"] for band in by_score] == [44.5, 34.5, 24.5, 14.5, 4.5]
 
 

@@ -22,7 +22,7 @@ from regiontalk.lab.fitting.confidence import (
     report,
     what_is_said,
 )
-from regiontalk.models.settings import CONFIDENCE_FEATURES, LONGER
+from regiontalk.models.settings import CONFIDENCE_FEATURES, MIN_LONGER_PROB
 
 LEAST, MEAN, WORDS, AGREES = (
     CONFIDENCE_FEATURES.index(name) for name in ("least_logprob", "mean_logprob", "words", "agrees")
@@ -104,7 +104,7 @@ def test_longer_captions_must_be_likely_enough_for_half_of_their_words_to_be_tru
         one._replace(added=one.added * [1, 0])
         for one in (photo(seed, lengths=True) for seed in range(40))
     ]
-    assert fit_and_check([none_true])[0].longer == LONGER, "nothing to learn from"
+    assert fit_and_check([none_true])[0].longer == MIN_LONGER_PROB, "nothing to learn from"
 
 
 def test_what_is_said_is_as_often_right_as_its_confidence_tells() -> None:

@@ -73,13 +73,13 @@ def test_affine_regions_start_as_the_boxes_themselves(initialization):
 def test_photos_of_a_batch_are_seen_as_if_alone():
     net = make_net(surroundings=True)
     together = net.recognize(net.backbone(photos(), SIZES)[0], SIZES, BOXES)
-    seen = net.see(together, SIZES, BOXES).view(2, 2, -1)
+    seen = net.visual_inputs(together, SIZES, BOXES).view(2, 2, -1)
     for n in range(2):
         one = slice(n, n + 1)
         alone = net.recognize(net.backbone(photos()[one], SIZES[one])[0], SIZES[one], BOXES[one])
         torch.testing.assert_close(alone.codes[0], together.codes[n])
         torch.testing.assert_close(alone.logits[0], together.logits[n])
-        torch.testing.assert_close(net.see(alone, SIZES[one], BOXES[one]), seen[n])
+        torch.testing.assert_close(net.visual_inputs(alone, SIZES[one], BOXES[one]), seen[n])
 
 
 def test_the_photo_code_is_that_of_the_photo_without_its_padding():

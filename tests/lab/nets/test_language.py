@@ -30,8 +30,8 @@ def codes(count: int = 4) -> torch.Tensor:
     return torch.randn(count, CODE, generator=torch.Generator().manual_seed(1))
 
 
-def see(model: LanguageModel, shown: torch.Tensor) -> torch.Tensor:
-    return model.see(shown, torch.zeros_like(shown), torch.zeros(len(shown), 5))
+def visual_inputs(model: LanguageModel, shown: torch.Tensor) -> torch.Tensor:
+    return model.visual_inputs(shown, torch.zeros_like(shown), torch.zeros(len(shown), 5))
 
 
 @pytest.mark.parametrize("feed", FEEDS)
@@ -48,7 +48,7 @@ def test_one_cell_step_equals_the_lstm(feed):
 @pytest.mark.parametrize("feed", FEEDS)
 def test_stepping_equals_teacher_forcing(feed):
     model = make_model(feed)
-    seen = see(model, codes())
+    seen = visual_inputs(model, codes())
     fed = torch.tensor([[START, 2, 5, 3], [START + 1, 8, 8, 1], [START, 0, 0, 4], [START, 3, 2, 7]])
     expected = torch.log_softmax(model(seen, fed), dim=2)
     h, c = model.begin(seen)
@@ -60,7 +60,7 @@ def test_stepping_equals_teacher_forcing(feed):
 @pytest.mark.parametrize("feed", FEEDS)
 def test_counted_words_alone_have_the_same_logits(feed):
     model = make_model(feed)
-    seen = see(model, codes())
+    seen = visual_inputs(model, codes())
     fed = torch.tensor([[START, 2, 3], [START, 4, 0], [START, 0, 0], [START, 5, 6]])
     counted = torch.tensor([[1, 1, 1], [1, 1, 0], [1, 0, 0], [0, 1, 0]], dtype=torch.bool)
     torch.testing.assert_close(model(seen, fed, counted), model(seen, fed)[counted])
@@ -87,9 +87,9 @@ def test_greedy_captions_are_the_argmax_of_what_teacher_forcing_says(feed):
         with torch.no_grad():
             model.output.bias[UNKNOWN] = -50.0  # so that the rule about <UNK> changes nothing here
             model.output.bias[END] = pull_to_end
-            seen = see(model, codes(32))
+            seen = visual_inputs(model, codes(32))
             state = tuple(part.numpy() for part in (*model.begin(seen), seen))
-            captions = decoding.greedy(steps(model), state, START, decoding.Rules(6))
+            captions = decoding.word_by_word(steps(model), state, START, decoding.Rules(6))
             for row, caption in enumerate(captions):
                 ended = len(caption.tokens) < 6
                 words = torch.tensor([*caption.tokens, *([END] if ended else [])])
@@ -109,7 +109,7 @@ def test_what_follows_the_code_itself_is_ignored():
     """Fed once: T inputs give T outputs, the first of them what follows START; y₋₁ is not among
     them."""
     model = make_model("once")
-    seen = see(model, codes())
+    seen = visual_inputs(model, codes())
     fed = torch.full((4, 3), START)
     logits = model(seen, fed)
     assert logits.shape == (4, 3, TOKENS)
@@ -122,7 +122,7 @@ def test_code_comes_rectified_and_first():
     model = make_model("once")
     with torch.no_grad():
         model.visual.bias.fill_(-100.0)
-    seen = see(model, codes())
+    seen = visual_inputs(model, codes())
     assert (seen == 0).all()
     logits = model(seen, torch.full((4, 2), START))
     torch.testing.assert_close(logits, logits[:1].expand_as(logits))
@@ -130,7 +130,7 @@ def test_code_comes_rectified_and_first():
 
 def test_fed_always_the_code_stands_beside_every_word():
     model = make_model("always")
-    seen, fed = see(model, codes()), torch.full((4, 2), START)
+    seen, fed = visual_inputs(model, codes()), torch.full((4, 2), START)
     beside = torch.cat([model.embedding(fed), seen[:, None].expand(-1, 2, -1)], dim=2)
     torch.testing.assert_close(model(seen, fed), model.output(model.lstm(beside)[0]))
     h, c = model.begin(seen)
@@ -141,7 +141,7 @@ def test_fed_always_the_code_stands_beside_every_word():
 @pytest.mark.parametrize("feed", FEEDS)
 def test_styles_begin_differently(feed):
     model = make_model(feed)
-    seen = see(model, codes())
+    seen = visual_inputs(model, codes())
     assert not torch.allclose(
         model(seen, torch.tensor([[START]] * 4)), model(seen, torch.tensor([[START + 1]] * 4))
     )
@@ -150,15 +150,17 @@ def test_styles_begin_differently(feed):
 def test_surroundings_matter_only_where_they_are_asked_for():
     shown, photo, geometry = codes(), codes().flip(0), torch.rand(4, 5)
     plain, wide = make_model(), make_model(surroundings=True)
-    torch.testing.assert_close(plain.see(shown, photo, geometry), see(plain, shown))
-    seen = wide.see(shown, photo, geometry)
-    assert not torch.allclose(seen, wide.see(shown, photo * 0, geometry))
-    assert not torch.allclose(seen, wide.see(shown, photo, geometry * 0))
+    torch.testing.assert_close(
+        plain.visual_inputs(shown, photo, geometry), visual_inputs(plain, shown)
+    )
+    seen = wide.visual_inputs(shown, photo, geometry)
+    assert not torch.allclose(seen, wide.visual_inputs(shown, photo * 0, geometry))
+    assert not torch.allclose(seen, wide.visual_inputs(shown, photo, geometry * 0))
 
 
 def test_dropout_in_training_alone():
     model = make_model(dropout=0.5)
-    seen, fed = see(model, codes()), torch.full((4, 3), START)
+    seen, fed = visual_inputs(model, codes()), torch.full((4, 3), START)
     assert torch.equal(model(seen, fed), model(seen, fed))
     model.train()
     assert not torch.equal(model(seen, fed), model(seen, fed))

@@ -127,11 +127,12 @@ def diversity(
     measurement.record.uses("predictions", predictions)
     sizes = {record.image: (record.width, record.height) for record in records}
     photos = list(read_captioned(predictions, sizes, measurement.problems))
-    captions = [region.caption for photo in photos for region in photo.regions]
+    regions = chain.from_iterable(photo.regions for photo in photos)
+    captions = [region.caption for region in regions]
     of_sentences = all(len(photo.regions) == 1 for photo in photos)
     known = [] if training is None else list(read_truth(training, "train", measurement.problems))
-    learned = [text for record in known for text in _texts(record, of_sentences)]
-    written = [text for record in records for text in _texts(record, of_sentences)]
+    learned = list(chain.from_iterable(_texts(record, of_sentences) for record in known))
+    written = list(chain.from_iterable(_texts(record, of_sentences) for record in records))
     figures = evaluate_diversity(captions, learned)
     figures["people"] = evaluate_diversity(written, learned)
     measurement.finish(figures, _diversity_table(figures))

@@ -255,8 +255,8 @@ def find(*, model: Path, truth: Path, split: str, device: str, measurement: Meas
     }
     rows = [(text, share(figures[name])) for name, text in names.items()]
     rows += [
-        (f"best region right: {name}", share(one["accuracy"]))
-        for name, one in figures["types"].items()
+        (f"best region right: {name}", share(figures_of_type["accuracy"]))
+        for name, figures_of_type in figures["types"].items()
     ]
     measurement.finish(
         figures,

@@ -32,11 +32,11 @@ def transferred_sentences(
     records: Sequence[Record], training: Sequence[Record], coded: CodedPhotos
 ) -> list[str]:
     """A training sentence for each record."""
-    told = [record for record in training if record.sentences]
-    if not told:
+    described = [record for record in training if record.sentences]
+    if not described:
         raise DataError("no training photo has a sentence")
     queries, known = (
         coded.codes[coded.find(photos, "codes"), WHOLE_PHOTO].astype(np.float32)
-        for photos in (records, told)
+        for photos in (records, described)
     )
-    return [told[int(number)].sentences[0] for number in nearest(queries, known)]
+    return [described[int(number)].sentences[0] for number in nearest(queries, known)]

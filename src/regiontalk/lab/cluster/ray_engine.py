@@ -106,7 +106,7 @@ def connected(workers: int, address: str | None) -> Iterator[None]:
     for name in ("ray", "ray.data"):
         logging.getLogger(name).setLevel(logging.ERROR)
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
-    own = {
+    local = {
         "num_cpus": workers + 1,
         "object_store_memory": OBJECT_STORE,
         "_node_ip_address": "127.0.0.1",
@@ -116,7 +116,7 @@ def connected(workers: int, address: str | None) -> Iterator[None]:
             ray.init(
                 address or "local",
                 **quiet,
-                **({} if address else {"include_dashboard": False, **own}),
+                **({} if address else {"include_dashboard": False, **local}),
             )
     except Exception as error:  # if a node does not start, Ray raises a plain Exception
         hint = "give --address HOST:6379 of a running cluster, or no --address for this machine"

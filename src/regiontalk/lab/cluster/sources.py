@@ -26,15 +26,17 @@ def find(given: Iterable[str]) -> Photos:
     """Photos and tar files, by full paths: workers have other working folders. Folders are
     searched, also those in an object store; a list of paths comes by stdin (`-`)."""
     given = list(given)
-    found = find_photos([path for path in given if SIGN not in path], suffixes=(*SUFFIXES, ARCHIVE))
-    found.paths = [
+    photos = find_photos(
+        [path for path in given if SIGN not in path], suffixes=(*SUFFIXES, ARCHIVE)
+    )
+    photos.paths = [
         path if SIGN in path else os.path.abspath(path)  # noqa: PTH100
-        for path in found.paths
+        for path in photos.paths
     ]
     for address in (path for path in given if SIGN in path):
-        found.paths += _list(*split(address))
-    found.paths = list(dict.fromkeys(found.paths))
-    return found
+        photos.paths += _list(*split(address))
+    photos.paths = list(dict.fromkeys(photos.paths))
+    return photos
 
 
 def options_of(given: Iterable[str]) -> str:
@@ -59,9 +61,9 @@ def _list(place: str, options: str) -> list[str]:
         raise InputError(f"{place}: cannot be read: {reason(error)}") from error
     files = (info.path for info in inside if info.type == fs.FileType.File)
     names = (
-        one.removeprefix(path).lstrip("/")
-        for one in files
-        if one.lower().endswith((*SUFFIXES, ARCHIVE))
+        file.removeprefix(path).lstrip("/")
+        for file in files
+        if file.lower().endswith((*SUFFIXES, ARCHIVE))
     )
     return sorted(f"{place.rstrip('/')}/{name}" for name in names)
 

@@ -104,7 +104,9 @@ def _make_missing(
 
 
 def _save_part(path: Path, photos: Sequence[dict[str, NDArray[Any]]]) -> None:
-    arrays = {name: np.stack([photo[name] for photo in photos]) for name in photos[0]}
+    arrays = {}
+    for name in photos[0]:
+        arrays[name] = np.stack([photo[name] for photo in photos])
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
 
@@ -153,4 +155,7 @@ def _join(parts: Iterable[Path]) -> dict[str, NDArray[Any]]:
     for part in parts:
         with np.load(part, allow_pickle=False) as stored:
             loaded.append({name: stored[name] for name in stored.files})
-    return {name: np.concatenate([part[name] for part in loaded]) for name in loaded[0]}
+    joined = {}
+    for name in loaded[0]:
+        joined[name] = np.concatenate([part[name] for part in loaded])
+    return joined

@@ -26,7 +26,7 @@ class CodedTarget:
     """What a sentence is about: a whole photo or a region of it."""
 
     photo: int
-    """Its place among the coded photos."""
+    """The photo's place among the coded photos."""
     row: int
 
 

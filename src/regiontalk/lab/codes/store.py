@@ -29,20 +29,21 @@ class CodedPhotos:
     boxes_xyxy: NDArray[np.float32]
     """(P, K, 4) pixels of the upright photo."""
     scores: NDArray[np.float32]
-    """(P, K)"""
+    """(P, K) raw scores."""
     codes: NDArray[np.float16]
-    """(P, K, D)"""
+    """(P, K, D) codes."""
     detector: str
     """`models.folder.detector_fingerprint` of the network that made them."""
     surroundings: NDArray[np.float16] | None = None
-    """(P, K, D) codes of the enlarged boxes (`model.SURROUNDINGS`), if requested."""
+    """(P, K, D) codes of the enlarged boxes (`inference.codes.SURROUNDINGS_SCALE`), if
+    requested."""
 
     def __len__(self) -> int:
         return len(self.names)
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Name -> place."""
+        """Name of a photo -> its row."""
         return {name: place for place, name in enumerate(self.names)}
 
     @cached_property
@@ -52,14 +53,14 @@ class CodedPhotos:
 
     def find(self, records: Iterable[Record], place: str) -> NDArray[np.int64]:
         """The row of each record's photo."""
-        found = [self.places.get(record.image, -1) for record in records]
-        if -1 in found:
-            name = list(records)[found.index(-1)].image
+        rows = [self.places.get(record.image, -1) for record in records]
+        if -1 in rows:
+            name = list(records)[rows.index(-1)].image
             raise DataError(
                 f"{place}: no codes of the photo {name!r}",
                 hint="regiontalk data codes computes them",
             )
-        return np.array(found, dtype=np.int64)
+        return np.array(rows, dtype=np.int64)
 
     def check_detector(self, detector: str, checkpoint: Path) -> None:
         """A net can only read the codes of the detector that it was trained on."""

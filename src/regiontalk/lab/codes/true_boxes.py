@@ -16,6 +16,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,13 +64,13 @@ class CodedBoxes:
     sides: NDArray[np.int64]
     """(P,) the longest side, in pixels, that each photo was seen with."""
     photo_codes: NDArray[np.float16]
-    """(P, D + A) of the whole photos."""
+    """(P, D + A) the codes of the whole photos."""
     photos: NDArray[np.int64]
     """(R,) the photo of each box, in order."""
     boxes_xyxy: NDArray[np.float64]
     """(R, 4) in pixels of the record."""
     codes: NDArray[np.float16]
-    """(R, D + A)"""
+    """(R, D + A) the codes of the boxes."""
     inputs: NDArray[np.float16]
     """(R, E) the language model's input for the box."""
     detector: str = ""
@@ -114,7 +115,9 @@ def join(parts: Sequence[CodedBoxes]) -> CodedBoxes:
         replace(part, photos=part.photos + first)
         for part, first in zip(parts, firsts.tolist(), strict=True)
     ]
-    arrays = {name: np.concatenate([getattr(part, name) for part in shifted]) for name in ARRAYS}
+    arrays = {}
+    for name in ARRAYS:
+        arrays[name] = np.concatenate([getattr(part, name) for part in shifted])
     return CodedBoxes(**arrays, detector=parts[0].detector)
 
 
@@ -139,8 +142,8 @@ def _make_missing(
             yield from share
     model = Model(OnnxRuntime(origin.model, 1 if workers > 1 else None))
     photos = DatasetModel(model, dataset)
-    every = [number for share in missing.values() for number in share]
-    coded = in_order(lambda number: _code_photo(photos, dataset[number], origin), every, workers)
+    numbers = chain.from_iterable(missing.values())
+    coded = in_order(lambda number: _code_photo(photos, dataset[number], origin), numbers, workers)
     for path, share in missing.items():
         parts = []
         for number in share:

@@ -53,9 +53,9 @@ class DatasetModel:
 
     def look_among(self, record: Record, find: FindRegions) -> Look:
         with self.open(record) as photo:
-            found = find(record, photo)
-            boxes = self._in_photo(found.boxes_xyxy, record, photo).astype(np.float64)
-            return self.model.look(photo, candidates=(boxes, found.scores))
+            candidates = find(record, photo)
+            boxes = self._in_photo(candidates.boxes_xyxy, record, photo).astype(np.float64)
+            return self.model.look(photo, candidates=(boxes, candidates.scores))
 
     def proposals(self, record: Record, count: int) -> ScoredBoxes:
         """The `count` best proposals, refined and scored by the recognition network, best first; no
@@ -65,8 +65,8 @@ class DatasetModel:
         width, height = look.frame.photo_size
         best_first = np.argsort(-look.recognized.scores, kind="stable")
         regions = look.recognized.take(best_first)
-        found = ScoredBoxes(regions.boxes_xyxy, regions.scores)
-        return scaled(found, record.width / width, record.height / height)
+        scored = ScoredBoxes(regions.boxes_xyxy, regions.scores)
+        return scaled(scored, record.width / width, record.height / height)
 
     def captions(self, record: Record, boxes_xyxy: geometry.Floats, beam: int = 1) -> ImageRegions:
         """Captions of given boxes (N, 4), in the record's pixels and in their order."""
@@ -76,17 +76,17 @@ class DatasetModel:
 
     def true_regions(self, record: Record, beam: int = 1) -> ImageRegions:
         """Captions of the true boxes (`merged_truth.true_boxes`), highest score first."""
-        found = self.captions(record, true_boxes(record), beam)
+        captioned = self.captions(record, true_boxes(record), beam)
         return replace(
-            found, regions=tuple(sorted(found.regions, key=lambda region: -region.score))
+            captioned, regions=tuple(sorted(captioned.regions, key=lambda region: -region.score))
         )
 
     def sentence(self, record: Record, beam: int | None = None) -> Description:
         """One sentence for the whole photo."""
         with self.open(record) as photo:
-            found = self.model.describe(photo, beam=beam)
+            description = self.model.describe(photo, beam=beam)
         return replace(
-            found, path=record.image, width=record.width, height=record.height, photo=None
+            description, path=record.image, width=record.width, height=record.height, photo=None
         )
 
     def look(self, record: Record, on_truths: bool = False, size: int | None = None) -> Look:
@@ -157,16 +157,16 @@ class DatasetModel:
         return in_order(lambda number: answer(self.dataset[number]), chosen, workers)
 
 
-def in_record(found: ImageRegions, record: Record) -> ImageRegions:
+def in_record(photo: ImageRegions, record: Record) -> ImageRegions:
     """The result with the name and in the pixels of the record, without the photo itself."""
-    factors = (record.width / found.width, record.height / found.height)
-    boxes = geometry.scale([region.xyxy for region in found.regions], *factors).tolist()
+    factors = (record.width / photo.width, record.height / photo.height)
+    boxes = geometry.scale([region.xyxy for region in photo.regions], *factors).tolist()
     regions = [
         replace(region, xyxy=(x0, y0, x1, y1))
-        for (x0, y0, x1, y1), region in zip(boxes, found.regions, strict=True)
+        for (x0, y0, x1, y1), region in zip(boxes, photo.regions, strict=True)
     ]
     return replace(
-        found,
+        photo,
         path=record.image,
         width=record.width,
         height=record.height,

@@ -63,12 +63,12 @@ def true_boxes(record: Record) -> Floats:
 
 def truths_by_path(truths: Iterable[TruthImage]) -> dict[str, TruthImage]:
     """Image path -> its truths; an image may occur once."""
-    found: dict[str, TruthImage] = {}
+    by_path: dict[str, TruthImage] = {}
     for truth in truths:
-        if truth.path in found:
+        if truth.path in by_path:
             raise DataError(f"the truth has {truth.path} twice")
-        found[truth.path] = truth
-    return found
+        by_path[truth.path] = truth
+    return by_path
 
 
 def _has_no_area(region: TrueRegion) -> bool:

@@ -89,8 +89,8 @@ def _parsed(
     while some := list(islice(rest, RECORDS_AT_ONCE)):
         sentences = [sentences_of(record) if record.split in splits else [] for record in some]
         trees = parser(list(chain.from_iterable(sentences)))
-        for record, own in zip(some, sentences, strict=True):
-            yield record, [next(trees) for _ in own]
+        for record, record_sentences in zip(some, sentences, strict=True):
+            yield record, [next(trees) for _ in record_sentences]
 
 
 def sentences_of(record: Record) -> list[Sentence]:
@@ -159,18 +159,18 @@ class Mention:
 def _by_objects(record: Record, trees: Sequence[Tree]) -> Iterator[TrueRegion]:
     objects = _objects(record)
     sentences = [list(_mentions(tree, objects)) for tree in trees]
-    several = {
-        label for mentions in sentences for one in mentions if one.several for label in one.labels
-    }
+    plurals = [mention for mention in chain(*sentences) if mention.several]
+    several = set(chain.from_iterable(mention.labels for mention in plurals))
     for mentions in sentences:
-        counts = Counter(chain.from_iterable(one.labels for one in mentions))
-        for one in mentions:
-            if several.isdisjoint(one.labels) and all(counts[label] == 1 for label in one.labels):
-                meant = _the_one(list(chain.from_iterable(objects[label] for label in one.labels)))
+        counts = Counter(chain.from_iterable(mention.labels for mention in mentions))
+        for mention in mentions:
+            labels = mention.labels
+            if several.isdisjoint(labels) and all(counts[label] == 1 for label in labels):
+                meant = _the_one(list(chain.from_iterable(objects[label] for label in labels)))
                 if meant is not None:
                     more = {"object": meant.phrase}
                     yield from (
-                        TrueRegion(meant.xyxy, text, DERIVED, more=more) for text in one.texts
+                        TrueRegion(meant.xyxy, text, DERIVED, more=more) for text in mention.texts
                     )
 
 

@@ -36,9 +36,9 @@ class _Line(WithMore):
     regions: tuple[Any, ...]
 
 
-def region_line(record: Record, found: ScoredBoxes, source: str) -> dict[str, Any]:
+def region_line(record: Record, scored: ScoredBoxes, source: str) -> dict[str, Any]:
     """The line of a photo; `source`: the program or model that found the regions."""
-    rows = zip(found.boxes_xyxy.round(1).tolist(), found.scores.round(4).tolist(), strict=True)
+    rows = zip(scored.boxes_xyxy.round(1).tolist(), scored.scores.round(4).tolist(), strict=True)
     regions = [{"xyxy": list(map(_short, box)), "score": score} for box, score in rows]
     return {
         "path": record.image,
@@ -53,29 +53,29 @@ def _short(value: float) -> float:
     return int(value) if value.is_integer() else value
 
 
-def scaled(found: ScoredBoxes, factor_x: float, factor_y: float) -> ScoredBoxes:
+def scaled(scored: ScoredBoxes, factor_x: float, factor_y: float) -> ScoredBoxes:
     return ScoredBoxes(
-        boxes.scale(found.boxes_xyxy, factor_x, factor_y).astype(np.float64), found.scores
+        boxes.scale(scored.boxes_xyxy, factor_x, factor_y).astype(np.float64), scored.scores
     )
 
 
 def read_region_file(path: Path, records: Iterable[Record]) -> dict[str, ScoredBoxes]:
     """Image -> its boxes, for all `records`; lines about other photos are ignored."""
     wanted = {record.image: record for record in records}
-    found = {}
+    by_image = {}
     for number, text in read_object_lines(path):
         place = f"{path}, line {number}"
         line = to_dataclass(_Line, parse_object(text, place), place)
         if line.path in wanted:
-            found[line.path] = _boxes(line, wanted[line.path], place)
-    missing = [image for image in wanted if image not in found]
+            by_image[line.path] = _boxes(line, wanted[line.path], place)
+    missing = [image for image in wanted if image not in by_image]
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise DataError(
             f"{path}: no regions of {missing[0]}{more}",
             hint="a line for every photo, whose 'path' is the record's 'image'",
         )
-    return found
+    return by_image
 
 
 def _boxes(line: _Line, record: Record, place: str) -> ScoredBoxes:

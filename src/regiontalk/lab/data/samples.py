@@ -8,6 +8,7 @@ from PIL.Image import Image
 
 from regiontalk.images.photo import open_photo
 from regiontalk.lab.data.records import Record, TarShards, evenly_spaced, open_split
+from regiontalk.results import BoxXYXY
 from regiontalk.show import drawing
 
 SAMPLE_PHOTOS = 12
@@ -26,12 +27,13 @@ def sample_sheet(folder: Path, split: str | None = None) -> Image:
 
 def draw_record(record: Record, photo: Image) -> Image:
     """The photo with the record's first regions; a plural phrase is drawn on each of its boxes."""
-    shown = [
-        (box, region.phrase)
-        for region in record.regions[:MOST_REGIONS]
-        for box in region.boxes_xyxy or (region.xyxy,)
-    ]
-    return drawing.draw_regions(photo, [box for box, _ in shown], [phrase for _, phrase in shown])
+    boxes: list[BoxXYXY] = []
+    phrases: list[str] = []
+    for region in record.regions[:MOST_REGIONS]:
+        region_boxes = region.boxes_xyxy or (region.xyxy,)
+        boxes += region_boxes
+        phrases += [region.phrase] * len(region_boxes)
+    return drawing.draw_regions(photo, boxes, phrases)
 
 
 def _title(record: Record) -> str:

@@ -21,21 +21,21 @@ def write_word_vectors(vectors: Path, datasets: Iterable[Path], out: Path) -> in
     `vectors` is a text file such as glove.6B.100d.txt: one word and its numbers per line.
     """
     wanted = words_of(datasets)
-    found: dict[str, Sequence[float]] = {}
+    vectors_by_word: dict[str, Sequence[float]] = {}
     for number, line in read_lines(vectors):
         word, *numbers = line.decode("utf-8", "replace").split()
         if word in wanted:
             try:
-                found[word] = [float(text) for text in numbers]
+                vectors_by_word[word] = [float(text) for text in numbers]
             except ValueError as error:
                 raise DataError(
                     f"{vectors}, line {number}: not a word and its vector: {error}"
                 ) from error
-    if not found or len({len(vector) for vector in found.values()}) > 1:
+    if not vectors_by_word or len({len(vector) for vector in vectors_by_word.values()}) > 1:
         raise DataError(f"{vectors}: vectors of different lengths, or none of the words")
-    words = sorted(found)
+    words = sorted(vectors_by_word)
     with replacing(out) as partial, partial.open("wb") as file:
-        table = np.array([found[word] for word in words], dtype=np.float16)
+        table = np.array([vectors_by_word[word] for word in words], dtype=np.float16)
         np.savez_compressed(file, words=np.array(words), vectors=table)
     return len(words)
 

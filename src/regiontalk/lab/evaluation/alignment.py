@@ -39,7 +39,7 @@ class AlignedSentence(NamedTuple):
     places: tuple[int, ...]
     """(W,) of the words among the pieces."""
     boxes_xyxy: Floats
-    """(R, 4)"""
+    """(R, 4) the boxes of the regions."""
     truths: tuple[TrueMention, ...]
 
 
@@ -93,7 +93,7 @@ class AlignedPhotos:
                     yield Mention(truth, sentence.boxes_xyxy, unary, chain)
 
     def sentences(self, record: Record) -> list[AlignedSentence]:
-        """Those that have phrases with boxes."""
+        """The sentences that have phrases with boxes."""
         truths = defaultdict(list)
         for truth in true_mentions(record):
             truths[truth.sentence].append(truth)

@@ -70,8 +70,8 @@ def _intervals(pairs: Sequence[WordPair], photos: Sequence[Hashable]) -> dict[st
 def share_found(sentences: Iterable[str], training: Iterable[str]) -> float:
     """Share of the sentences that stand word for word in the training set (K&FF section 4.2)."""
     known = {tokenize(sentence) for sentence in training}
-    found = [tokenize(sentence) in known for sentence in sentences]
-    return sum(found) / len(found) if found else 0.0
+    are_known = [tokenize(sentence) in known for sentence in sentences]
+    return sum(are_known) / len(are_known) if are_known else 0.0
 
 
 def bleu(pairs: Sequence[WordPair]) -> tuple[float, float, float, float]:
@@ -116,7 +116,9 @@ def rouge_l(pairs: Sequence[WordPair]) -> float:
 def _rouge_l(ours: Words, references: Sequence[Words]) -> float:
     # Nothing counts as one empty word, as in coco-caption, which splits at single spaces.
     ours = ours or [""]
-    lengths = [(common_length(ours, one or [""]), len(one or [""])) for one in references]
+    lengths = [
+        (common_length(ours, reference or [""]), len(reference or [""])) for reference in references
+    ]
     precision = max(common for common, _ in lengths) / len(ours)
     recall = max(common / length for common, length in lengths)
     if precision == 0:
@@ -151,7 +153,9 @@ def cider_scores(pairs: Sequence[WordPair]) -> Floats:
     scores = []
     for (ours, _), more in zip(pairs, references, strict=True):
         vector = _Weights(ngrams(ours), frequency, log_images)
-        total = sum(vector.similarity(_Weights(one, frequency, log_images)) for one in more)
+        total = sum(
+            vector.similarity(_Weights(reference, frequency, log_images)) for reference in more
+        )
         scores.append(10 * total / len(more))
     return np.array(scores)
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,7 +71,11 @@ def _is_no_object(name: Sequence[str], following: str) -> bool:
     if name == ["orange"]:
         return following == "and" or (bool(following) and following not in FUNCTION_WORDS)
     names = object_names()
-    kinds = {names.kinds.get(found) for found in names.classes_of([following])} if following else ()
+    kinds = (
+        {names.kinds.get(class_name) for class_name in names.classes_of([following])}
+        if following
+        else ()
+    )
     if name[-1] in GROUPS and following == "of":
         return True
     if name[-1] == "passenger":
@@ -84,7 +89,8 @@ def classes_shown(record: Record) -> frozenset[str]:
     for region in record.regions:
         if region.type != "object":
             texts += region.references
-    return _marked(record).union(*(one.classes for text in texts for one in mentions(text)))
+    every_mention = chain.from_iterable(map(mentions, texts))
+    return _marked(record).union(*(mention.classes for mention in every_mention))
 
 
 def evaluate_chair(records: Iterable[Record], sentences: Mapping[str, str]) -> dict[str, Any]:
@@ -100,12 +106,12 @@ def evaluate_chair(records: Iterable[Record], sentences: Mapping[str, str]) -> d
         shown = classes_shown(record)
         if record.image not in sentences or not shown:
             continue
-        said = mentions(sentences[record.image])
-        wrong = [one.noun for one in said if shown.isdisjoint(one.classes)]
+        mentioned = mentions(sentences[record.image])
+        wrong = [mention.noun for mention in mentioned if shown.isdisjoint(mention.classes)]
         invented.update(wrong)
         marked = _marked(record)
-        recalled = marked.intersection(name for one in said for name in one.classes)
-        rows.append((len(said), len(wrong), bool(wrong), len(marked), len(recalled)))
+        recalled = marked & set(chain.from_iterable(mention.classes for mention in mentioned))
+        rows.append((len(mentioned), len(wrong), bool(wrong), len(marked), len(recalled)))
     if not rows:
         raise DataError("no sentence about a photo whose objects are known")
     counts = np.array(rows)
@@ -122,9 +128,9 @@ def _marked(record: Record) -> frozenset[str]:
 
 
 def _shares(counts: Integers) -> dict[str, float]:
-    said, wrong, bad_sentences, marked, recalled = counts.sum(axis=0).tolist()
+    mentioned, wrong, bad_sentences, marked, recalled = counts.sum(axis=0).tolist()
     return {
-        "chair_i": 100 * wrong / said if said else 0.0,
+        "chair_i": 100 * wrong / mentioned if mentioned else 0.0,
         "chair_s": 100 * bad_sentences / len(counts),
         "recall": 100 * recalled / marked if marked else 0.0,
     }

@@ -26,11 +26,11 @@ class Detected(NamedTuple):
     """The boxes of one class in one photo: what was found, and the truth."""
 
     boxes_xyxy: Floats
-    """(D, 4)"""
+    """(D, 4) the detected boxes."""
     scores: Floats
-    """(D,)"""
+    """(D,) the scores of the detected boxes."""
     truths_xyxy: Floats
-    """(G, 4)"""
+    """(G, 4) the true boxes."""
 
 
 def coco_ap(classes: Mapping[str, Iterable[Detected]]) -> dict[str, object]:

@@ -50,8 +50,8 @@ def _caption_cut_out(dataset_model: DatasetModel, record: Record, box_xyxy: Floa
         photo = Photo.of(source, dataset_model.model.limits).open()
         scale = np.array([photo.width / record.width, photo.height / record.height] * 2)
         x0, y0, x1, y1 = np.rint(box_xyxy * scale).astype(int).tolist()
-        found = dataset_model.model(photo.crop((x0, y0, x1, y1)), boxes=WHOLE)
-    return found.regions[0].caption
+        captioned = dataset_model.model(photo.crop((x0, y0, x1, y1)), boxes=WHOLE)
+    return captioned.regions[0].caption
 
 
 def evaluate_context(regions: Iterable[Captioned]) -> dict[str, Any]:

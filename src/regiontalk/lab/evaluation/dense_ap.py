@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,9 @@ from regiontalk.lab.evaluation.language import SentenceScorer, TreebankWords, sc
 from regiontalk.lab.evaluation.matching import MatchedImage, boxes_of, match
 from regiontalk.lab.evaluation.reference_scores import measure_references
 from regiontalk.results import ImageRegions
+
+AP_NAMES = [f"{iou:g}@{score:g}" for iou, score in product(IOU_THRESHOLDS, LANGUAGE_THRESHOLDS)]
+"""The keys of the average precisions at each pair of thresholds."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +72,7 @@ class DenseResult:
             "detection_map": self.detection_map,
             self.metric: self.language,
             "language_metric": self.metric,
-            "ap": {
-                f"{iou:g}@{score:g}": float(self.ap[i, j])
-                for i, iou in enumerate(IOU_THRESHOLDS)
-                for j, score in enumerate(LANGUAGE_THRESHOLDS)
-            },
+            "ap": dict(zip(AP_NAMES, self.ap.ravel().tolist(), strict=True)),
             "images": self.images,
             "truths": self.truths,
             "detections": self.detections,
@@ -116,7 +115,7 @@ class DenseEvaluation:
         self.rules = rules
         self.scorer = TreebankWords(scorer) if rules.treebank_words else scorer
         self.truths = truths_by_path(
-            truth_of(one, rules.plus_one, rules.drop_invalid) for one in truth
+            truth_of(record, rules.plus_one, rules.drop_invalid) for record in truth
         )
         if not self.truths:
             raise DataError("the truth has no image")
@@ -181,11 +180,11 @@ class DenseEvaluation:
         """The pool, and the number of the image of each detection, in the order of the paths."""
         images = [self.matched.get(path) for path in sorted(self.truths)]
         counts = np.array([0 if image is None else len(image.scores) for image in images])
-        found = [image for image in images if image is not None]
-        scores = np.concatenate([np.empty(0), *(image.scores for image in found)])
+        matched = [image for image in images if image is not None]
+        scores = np.concatenate([np.empty(0), *(image.scores for image in matched)])
         order = np.argsort(-scores, kind="stable")
-        overlaps = np.concatenate([np.empty(0), *(image.overlaps for image in found)])
-        language = np.concatenate([np.empty(0), *(image.language for image in found)])
+        overlaps = np.concatenate([np.empty(0), *(image.overlaps for image in matched)])
+        language = np.concatenate([np.empty(0), *(image.language for image in matched)])
         truths = sum(len(truth.references) for truth in self.truths.values())
         numbers = np.repeat(np.arange(len(images)), counts)
         return Pool(overlaps[order], language[order], truths), numbers[order]

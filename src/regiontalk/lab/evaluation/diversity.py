@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from regiontalk.errors import DataError
@@ -33,5 +34,6 @@ def evaluate_diversity(captions: Sequence[str], training: Iterable[str] = ()) ->
 
 
 def _distinct(captions: Iterable[Sequence[str]], length: int) -> float:
-    grams = [gram for words in captions for gram in ngrams(words).elements() if len(gram) == length]
+    every_gram = chain.from_iterable(ngrams(words).elements() for words in captions)
+    grams = [gram for gram in every_gram if len(gram) == length]
     return 100 * len(set(grams)) / len(grams) if grams else 0.0

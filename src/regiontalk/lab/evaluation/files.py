@@ -148,13 +148,13 @@ def read_predictions(
 def read_sentences(path: Path, known: Collection[str], problems: Problems) -> dict[str, str]:
     """Descriptions (`path`, `sentence`) of the images in `known`."""
     lines = Predictions(path, PredictedSentence, known, problems)
-    found = {}
+    sentences = {}
     for place, name, line in lines:
-        found[name] = line.sentence
+        sentences[name] = line.sentence
         if not line.sentence.strip():
             problems.add(place, "the sentence is empty; it counts as wrong")
     lines.report_missing("left out")
-    return found
+    return sentences
 
 
 @dataclass

@@ -38,7 +38,7 @@ class Sought(NamedTuple):
     right: Verdicts
     """(R,) which regions have an IoU of at least 0.5 with the true box; none if it is not there."""
     evidence: PhraseEvidence | None
-    """None where the model knows none of its words."""
+    """What was computed for the phrase; None where the model knows none of its words."""
 
     def probabilities(self, config: FindConfig) -> Scores:
         """(R,)"""
@@ -65,12 +65,12 @@ def phrases_of_others(records: Sequence[Record]) -> Mapping[str, list[str]]:
     has."""
     drawn = {}
     for place, record in enumerate(records):
-        own = written_words(record)
+        written = written_words(record)
         wanted = len(record.regions)
         every_region = chain.from_iterable(after.regions for after in _after(records, place))
         others = (region.phrase for region in every_region if region.phrase)
         absent = (
-            phrase for phrase in others if (words := content_words(phrase)) and not words & own
+            phrase for phrase in others if (words := content_words(phrase)) and not words & written
         )
         drawn[record.image] = [phrase for _, phrase in zip(range(wanted), absent, strict=False)]
     return drawn
@@ -97,14 +97,14 @@ def seek(
     types = [tuple((region.type or "other").split("/")) for region in true] + [()] * len(absent)
     read = read_phrases(model.runtime, [*(region.phrase for region in true), *absent])
     readable = [phrase for phrase in read if phrase.read.says_something]
-    found = iter(finder.gather(model.runtime, readable, regions, by_likelihood))
+    gathered = iter(finder.gather(model.runtime, readable, regions, by_likelihood))
     return [
         Sought(
             record.image,
             number < len(true),
             types[number],
             rights[number],
-            next(found) if phrase.read.says_something else None,
+            next(gathered) if phrase.read.says_something else None,
         )
         for number, phrase in enumerate(read)
     ]
@@ -120,14 +120,14 @@ def evaluate_find(sought: Iterable[Sought], config: FindConfig) -> dict[str, Any
     photos: dict[bool, list[str]] = {True: [], False: []}
     right_here: list[bool] = []
     types: dict[str, list[bool]] = defaultdict(list)
-    for one in sought:
-        likely = one.probabilities(config)
-        right.append(one.evidence is not None and bool(one.right[likely.argmax()]))
+    for result in sought:
+        likely = result.probabilities(config)
+        right.append(result.evidence is not None and bool(result.right[likely.argmax()]))
         every.append(float(likely.max()))
-        scores[one.here].append(every[-1])
-        photos[one.here].append(one.image)
-        right_here += [right[-1]] * one.here
-        for name in one.types:
+        scores[result.here].append(every[-1])
+        photos[result.here].append(result.image)
+        right_here += [right[-1]] * result.here
+        for name in result.types:
             types[name].append(right[-1])
     if not scores[True]:
         raise DataError("no phrase to look for", hint="records of Flickr30k Entities have them")
@@ -147,8 +147,8 @@ def evaluate_find(sought: Iterable[Sought], config: FindConfig) -> dict[str, Any
         "phrases": len(here),
         "phrases_not_there": len(absent),
         "types": {
-            name: {"accuracy": float(np.mean(own)), "phrases": len(own)}
-            for name, own in sorted(types.items())
+            name: {"accuracy": float(np.mean(verdicts)), "phrases": len(verdicts)}
+            for name, verdicts in sorted(types.items())
         },
         "intervals": intervals,
     }

@@ -119,7 +119,7 @@ def evaluate_grounding(mentions: Iterable[Mention], beta: float | None = None) -
     return {
         **_summary(rows["model"]),
         "chain": _summary(rows["chain"]),
-        "baselines": {name: _summary(own) for name, own in baselines.items()},
+        "baselines": {name: _summary(verdicts) for name, verdicts in baselines.items()},
         "types": {name: _summary(types[name]) for name in sorted(types)},
         "intervals": _intervals(photos, rows["model"]),
     }

@@ -9,14 +9,14 @@ import numpy as np
 
 from regiontalk.boxes import Integers
 
-RESAMPLES = 1000
-COVERAGE = 0.95
+BOOTSTRAP_SAMPLES = 1000
+INTERVAL_COVERAGE = 0.95
 
 
 def bootstrap(
     count: int,
     figures_of: Callable[[Integers], Mapping[str, float]],
-    resamples: int = RESAMPLES,
+    resamples: int = BOOTSTRAP_SAMPLES,
     seed: int = 0,
 ) -> dict[str, list[float]]:
     """The 95 % interval, [low, high], of each figure.
@@ -26,7 +26,7 @@ def bootstrap(
     """
     random = np.random.default_rng(seed)
     samples = [figures_of(random.integers(count, size=count)) for _ in range(resamples)]
-    tail = (1 - COVERAGE) / 2
+    tail = (1 - INTERVAL_COVERAGE) / 2
     intervals = {}
     for name in samples[0]:
         drawn = [sample[name] for sample in samples]

@@ -205,18 +205,18 @@ def write_sheets(folder: Path, photos: Iterable[Opened]) -> list[Item]:
             pictures = []
             for photo, image in some:
                 numbered = enumerate(photo.regions, start=len(items) + 1)
-                own = [
-                    Item(photo.path, one.xyxy, one.caption, None, name, number)
-                    for number, one in numbered
+                photo_items = [
+                    Item(photo.path, region.xyxy, region.caption, None, name, number)
+                    for number, region in numbered
                 ]
                 scaled = boxes.scale(
-                    [item.xyxy for item in own],
+                    [item.xyxy for item in photo_items],
                     image.width / photo.width,
                     image.height / photo.height,
                 )
-                labels = [f"{item.number}: {item.caption}" for item in own]
+                labels = [f"{item.number}: {item.caption}" for item in photo_items]
                 pictures.append(drawing.draw_regions(image, scaled, labels))
-                items += own
+                items += photo_items
                 models.add(photo.model)
             titles = [photo.path for photo, _ in some]
             drawing.contact_sheet(pictures, titles, columns=2).save(temporary / name, quality=90)
@@ -247,10 +247,10 @@ def evaluate_judgings(judgings: Sequence[Judging]) -> dict[str, Any]:
     Verdicts on the captions of one photo, and of several judges on the same captions, are not
     independent: so photos are drawn, with all their verdicts.
     """
-    own = [_verdicts(judging) for judging in judgings]
-    captions = len(set(chain.from_iterable(own)))
+    verdicts_by_judge = [_verdicts(judging) for judging in judgings]
+    captions = len(set(chain.from_iterable(verdicts_by_judge)))
     return {
-        **_shares(own),
+        **_shares(verdicts_by_judge),
         "captions": captions,
         "judges": [
             {
@@ -260,12 +260,12 @@ def evaluate_judgings(judgings: Sequence[Judging]) -> dict[str, Any]:
                 "captions": len(verdicts),
             }
             | _shares([verdicts])
-            for judging, verdicts in zip(judgings, own, strict=True)
+            for judging, verdicts in zip(judgings, verdicts_by_judge, strict=True)
         ],
         "agreement": [
-            {"judges": [judgings[a].judge, judgings[b].judge], **found}
-            for a, b in combinations(range(len(own)), 2)
-            if (found := agreement(own[a], own[b]))
+            {"judges": [judgings[a].judge, judgings[b].judge], **figures}
+            for a, b in combinations(range(len(verdicts_by_judge)), 2)
+            if (figures := agreement(verdicts_by_judge[a], verdicts_by_judge[b]))
         ],
     }
 

@@ -8,7 +8,7 @@ name a class in common, and not a man where the other names a woman.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, compress
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ def truths_near(
     """For each box the true regions that it overlaps by at least `iou`: those that say what it
     is."""
     near = geometry.iou(boxes_xyxy, boxes_of(record.regions)) >= iou
-    return [[record.regions[place] for place in row.nonzero()[0]] for row in near]
+    return [list(compress(record.regions, row)) for row in near.tolist()]
 
 
 def objects_of(record: Record, smallest: float = 0.0) -> tuple[TrueRegion, ...]:
@@ -72,13 +72,13 @@ def objects_of(record: Record, smallest: float = 0.0) -> tuple[TrueRegion, ...]:
 
 
 def caption_objects(
-    asked: DatasetModel, records: Iterable[Record], smallest: float = 0.0
+    dataset_model: DatasetModel, records: Iterable[Record], smallest: float = 0.0
 ) -> Iterator[ImageRegions]:
     """A model's captions of the objects' boxes, exactly as `caption --boxes` makes them."""
     for record in records:
         boxes_xyxy = boxes_of(objects_of(record, smallest))
         if len(boxes_xyxy):
-            yield asked.captions(record, boxes_xyxy)
+            yield dataset_model.captions(record, boxes_xyxy)
 
 
 def evaluate_names(
@@ -89,7 +89,7 @@ def evaluate_names(
     An object without a caption (`missing`) counts as named wrongly. Shares are in percent;
     `intervals` of 95 % are over photos.
     """
-    truths = {one.image: objects_of(one, smallest) for one in records}
+    truths = {record.image: objects_of(record, smallest) for record in records}
     every_region = chain.from_iterable(truths.values())
     classes = sorted({region.phrase for region in every_region})
     if not classes:
@@ -105,8 +105,10 @@ def evaluate_names(
             objects[rows[path], columns[truth.phrase]] += 1
     captioned = 0
     for photo in photos:
-        own = truths[photo.path]
-        for truth, caption in zip(own, captions_at(boxes_of(own), photo.regions), strict=True):
+        photo_truths = truths[photo.path]
+        for truth, caption in zip(
+            photo_truths, captions_at(boxes_of(photo_truths), photo.regions), strict=True
+        ):
             captioned += caption is not None
             is_named = truth.phrase in named_classes(caption or "")
             right[rows[photo.path], columns[truth.phrase]] += is_named

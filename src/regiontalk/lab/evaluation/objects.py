@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +49,8 @@ Findings = Sequence[Mapping[str, Finding]]
 
 def classes_in(records: Iterable[Record]) -> list[str]:
     """The classes of the objects of these photos, by name."""
-    names = sorted({region.phrase for record in records for region in objects_of(record)})
+    objects = chain.from_iterable(map(objects_of, records))
+    names = sorted({region.phrase for region in objects})
     if not names:
         raise DataError(
             "no object to look for", hint="regions of type 'object' with a class name as phrase"
@@ -85,14 +87,19 @@ def evaluate_objects(findings: Findings, seed: int = 0) -> dict[str, Any]:
     """All figures, in percent; `intervals` are 95 % intervals over photos."""
     names = list(findings[0])
     pairs = _pairs(findings)
-    asked = {way: questions(findings, way, seed) for way in NEGATIVES}
-    presence = {way: _presence(findings, own) for way, own in asked.items()}
+    questions_by_way = {way: questions(findings, way, seed) for way in NEGATIVES}
+    presence = {
+        way: _presence(findings, pairs_asked) for way, pairs_asked in questions_by_way.items()
+    }
 
     def figures_of(sample: Integers) -> dict[str, float]:
         return {"cgf1": cg_f1(pairs[sample])["cgf1"]}
 
+    detected = {}
+    for name in names:
+        detected[name] = [of_photo[name].detected for of_photo in findings]
     return {
-        "detection": coco_ap({name: [one[name].detected for one in findings] for name in names}),
+        "detection": coco_ap(detected),
         "presence": presence,
         **cg_f1(pairs),
         "intervals": bootstrap(len(findings), figures_of),
@@ -112,14 +119,13 @@ def questions(findings: Findings, way: str, seed: int = 0) -> list[tuple[int, st
     photos together with the one asked for. Each class is asked for once in a photo.
     """
     random = np.random.default_rng(seed)
-    present = [[name for name, one in photo.items() if _is_there(one)] for photo in findings]
+    present = [_present(of_photo) for of_photo in findings]
     every = list(findings[0])
-    popular = _by_count(name for names in present for name in names)
-    beside = {
-        name: _by_count(other for names in present if name in names for other in names)
-        for name in (every if way == "adversarial" else ())
-    }
-    asked = []
+    popular = _by_count(chain.from_iterable(present))
+    beside = {}
+    for name in every if way == "adversarial" else ():
+        beside[name] = _by_count(chain.from_iterable(names for names in present if name in names))
+    pairs = []
     for number, names in enumerate(present):
         if len(names) < ASKED_PER_PHOTO or len(every) < len(names) + ASKED_PER_PHOTO:
             continue
@@ -130,40 +136,47 @@ def questions(findings: Findings, way: str, seed: int = 0) -> list[tuple[int, st
             first = {"random": [], "popular": popular, "adversarial": beside.get(name, [])}[way]
             absent = next(other for other in [*first, *shuffled] if other not in taken)
             taken.add(absent)
-            asked += [(number, name), (number, absent)]
-    return asked
+            pairs += [(number, name), (number, absent)]
+    return pairs
+
+
+def _present(of_photo: Mapping[str, Finding]) -> list[str]:
+    """The classes that a photo shows."""
+    return [name for name, finding in of_photo.items() if _is_there(finding)]
 
 
 def _by_count(names: Iterable[str]) -> list[str]:
     """Most frequent first; of equally frequent ones, the first in the alphabet."""
-    return [name for name, _ in sorted(Counter(names).items(), key=lambda one: (-one[1], one[0]))]
+    return [
+        name for name, _ in sorted(Counter(names).items(), key=lambda pair: (-pair[1], pair[0]))
+    ]
 
 
 def _is_there(finding: Finding) -> bool:
     return len(finding.detected.truths_xyxy) > 0
 
 
-def _presence(findings: Findings, asked: Sequence[tuple[int, str]]) -> dict[str, float]:
-    answers = [findings[number][name] for number, name in asked]
+def _presence(findings: Findings, pairs: Sequence[tuple[int, str]]) -> dict[str, float]:
+    answers = [findings[number][name] for number, name in pairs]
     return presence_figures(
-        np.array([_is_there(one) for one in answers], dtype=bool),
-        np.array([one.is_here for one in answers], dtype=bool),
+        np.array([_is_there(finding) for finding in answers], dtype=bool),
+        np.array([finding.is_here for finding in answers], dtype=bool),
     )
 
 
-def presence_figures(there: NDArray[np.bool_], said: NDArray[np.bool_]) -> dict[str, float]:
+def presence_figures(there: NDArray[np.bool_], answered: NDArray[np.bool_]) -> dict[str, float]:
     """POPE's figures, in percent: of questions whose answer is yes where `there`, and was yes where
-    `said`."""
-    right = float((there & said).sum())
-    precision = right / said.sum() if said.any() else 0.0
+    `answered`."""
+    right = float((there & answered).sum())
+    precision = right / answered.sum() if answered.any() else 0.0
     recall = right / there.sum() if there.any() else 0.0
     both = precision + recall
     return {
-        "accuracy": 100 * float((there == said).mean()) if len(there) else 0.0,
+        "accuracy": 100 * float((there == answered).mean()) if len(there) else 0.0,
         "precision": 100 * float(precision),
         "recall": 100 * float(recall),
         "f1": 100 * float(2 * precision * recall / both) if both else 0.0,
-        "yes": 100 * float(said.mean()) if len(said) else 0.0,
+        "yes": 100 * float(answered.mean()) if len(answered) else 0.0,
         "questions": len(there),
     }
 
@@ -182,16 +195,16 @@ def _pairs(findings: Findings) -> Integers:
 def _count(findings: Iterable[Finding]) -> Integers:
     verdicts = np.zeros(VERDICT_COUNTS, dtype=np.int64)
     boxes = np.zeros((3, len(IOU_THRESHOLDS)), dtype=np.int64)  # right, wrong, missed
-    for one in findings:
-        there = _is_there(one)
+    for finding in findings:
+        there = _is_there(finding)
         if not there:
-            verdicts[FALSE_YES if one.is_here else TRUE_NO] += 1
+            verdicts[FALSE_YES if finding.is_here else TRUE_NO] += 1
             continue
-        verdicts[TRUE_YES if one.is_here else FALSE_NO] += 1
-        boxes_xyxy, scores, truths_xyxy = one.detected
-        shown = Detected(boxes_xyxy[: one.shown], scores[: one.shown], truths_xyxy)
+        verdicts[TRUE_YES if finding.is_here else FALSE_NO] += 1
+        boxes_xyxy, scores, truths_xyxy = finding.detected
+        shown = Detected(boxes_xyxy[: finding.shown], scores[: finding.shown], truths_xyxy)
         right = matches(shown).sum(axis=1)
-        boxes += [right, one.shown - right, len(one.detected.truths_xyxy) - right]
+        boxes += [right, finding.shown - right, len(finding.detected.truths_xyxy) - right]
     return np.concatenate([verdicts, boxes.flatten()])
 
 

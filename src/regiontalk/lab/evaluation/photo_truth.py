@@ -16,7 +16,8 @@ class PhotoTruth(NamedTuple):
     """The truth about a photo."""
 
     words: frozenset[str]
-    """That people wrote about it, in the singular; names of objects are not among them."""
+    """The words that people wrote about the photo, in the singular; names of objects are
+    not among them."""
     objects: frozenset[str]
     """The classes of marked objects."""
     is_described: bool

@@ -103,18 +103,18 @@ def _ranks_of_sentences(model: ScoreMatrix) -> Integers:
     ranks = []
     for start in range(0, len(model.scores), ROWS_AT_ONCE):
         scores = np.asarray(model.scores[start : start + ROWS_AT_ONCE])
-        own = model.owners[None, :] == np.arange(start, start + len(scores))[:, None]
-        best = np.where(own, scores, -np.inf).max(axis=1, keepdims=True)
-        ranks.append(1 + ((scores >= best) & ~own).sum(axis=1))
+        is_own = model.owners[None, :] == np.arange(start, start + len(scores))[:, None]
+        best = np.where(is_own, scores, -np.inf).max(axis=1, keepdims=True)
+        ranks.append(1 + ((scores >= best) & ~is_own).sum(axis=1))
     return np.concatenate(ranks)
 
 
 def _ranks_of_images(model: ScoreMatrix) -> Integers:
     """The rank of each sentence's image. A tie with another image counts against it."""
-    own = np.asarray(model.scores[model.owners, np.arange(len(model.owners))])
-    ranks = np.zeros(len(own), dtype=np.intp)
+    own_scores = np.asarray(model.scores[model.owners, np.arange(len(model.owners))])
+    ranks = np.zeros(len(own_scores), dtype=np.intp)
     for start in range(0, len(model.scores), ROWS_AT_ONCE):
-        ranks += (np.asarray(model.scores[start : start + ROWS_AT_ONCE]) >= own).sum(axis=0)
+        ranks += (np.asarray(model.scores[start : start + ROWS_AT_ONCE]) >= own_scores).sum(axis=0)
     return ranks
 
 
@@ -158,7 +158,7 @@ def _load_arrays(path: Path) -> tuple[Floats, Integers | None]:
         with open_file(path) as file:
             if path.suffix == ".npy":
                 return np.load(path, mmap_mode="r", allow_pickle=False), None
-            if sum(one.file_size for one in ZipFile(file).infolist()) > LARGEST_ARRAYS:
+            if sum(entry.file_size for entry in ZipFile(file).infolist()) > LARGEST_ARRAYS:
                 raise DataError(f"{path}: more than {LARGEST_ARRAYS >> 30} GiB unpacked")
             file.seek(0)
             with np.load(file, allow_pickle=False) as arrays:
@@ -181,18 +181,18 @@ def _load_lines(path: Path) -> tuple[Floats, Integers | None]:
     """One image a line. A broken line is an error: leaving an image out would make the rest
     easier."""
     rows: list[Floats] = []
-    own: list[tuple[int, ...]] = []
+    sentence_numbers: list[tuple[int, ...]] = []
     for place, data in read_json_lines(path):
         line = to_dataclass(_ImageInFile, data, place)
         rows.append(np.array(line.scores))
-        own.append(line.sentences)
+        sentence_numbers.append(line.sentences)
         if rows[-1].size != rows[0].size:
             raise DataError(f"{place}: {rows[-1].size} scores, {rows[0].size} in the first line")
     if not rows:
         raise DataError(f"{path}: empty")
-    if not any(own):
+    if not any(sentence_numbers):
         return np.stack(rows), None
     owners = np.full(rows[0].size, -1, dtype=np.intp)
-    for image, numbers in enumerate(own):
+    for image, numbers in enumerate(sentence_numbers):
         owners[[number for number in numbers if 0 <= number < owners.size]] = image
     return np.stack(rows), owners

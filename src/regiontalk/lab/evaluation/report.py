@@ -113,7 +113,7 @@ def _example(
     # As many predictions as there are truths: more would hide the photo.
     top = sorted(regions, key=lambda region: -region.score)[: len(truth.references)]
     people = _picture(
-        canvas, truth, truth.boxes_xyxy, [" / ".join(one) for one in truth.references]
+        canvas, truth, truth.boxes_xyxy, [" / ".join(references) for references in truth.references]
     )
     model = _picture(canvas, truth, boxes_of(top), [region.caption for region in top])
     return (

@@ -74,7 +74,11 @@ def sample_queries(
         record = able[int(chance.integers(len(able)))]
         chosen = [record.regions[n] for n in chance.permutation(len(record.regions))[:captions]]
         made.append(
-            Query(str(number), record.image, tuple(Caption(one.phrase, one.xyxy) for one in chosen))
+            Query(
+                str(number),
+                record.image,
+                tuple(Caption(caption.phrase, caption.xyxy) for caption in chosen),
+            )
         )
     return QuerySet(tuple(record.image for record in picked), tuple(made))
 
@@ -90,10 +94,12 @@ def evaluate_retrieval(query_set: QuerySet, answers: Mapping[str, Answer]) -> di
     ]
     if not answered:
         raise DataError("no query has an answer")
-    ranks = np.array([_rank(*one, len(query_set.images)) for one in answered])
+    ranks = np.array([_rank(*answer_pair, len(query_set.images)) for answer_pair in answered])
     figures: dict[str, Any] = recalls(ranks)
     intervals = bootstrap(len(ranks), lambda sample: recalls(ranks[sample]))
-    overlaps = np.array(list(chain.from_iterable(_overlaps(*one) for one in answered)))
+    overlaps = np.array(
+        list(chain.from_iterable(_overlaps(*answer_pair) for answer_pair in answered))
+    )
     if len(overlaps):
         figures |= {f"iou@{cut}": 100 * float((overlaps > cut).mean()) for cut in IOU_THRESHOLDS}
         figures |= {"median_iou": float(np.median(overlaps)), "captions": len(overlaps)}
@@ -105,15 +111,16 @@ def _rank(query: Query, answer: Answer, images: int) -> int:
     """Rank of the source image; a tie counts against it, and one without a score is last."""
     if query.image not in answer.scores:
         return images
-    own = answer.scores[query.image]
-    return sum(score >= own for score in answer.scores.values())
+    right_score = answer.scores[query.image]
+    return sum(score >= right_score for score in answer.scores.values())
 
 
 def _overlaps(query: Query, answer: Answer) -> list[float]:
     """IoU of each caption's grounding with its true box; 0 where a caption was not grounded."""
     pairs = zip(query.captions, answer.groundings, strict=True) if answer.groundings else ()
     return [
-        0.0 if found is None else float(boxes.iou(true.xyxy, found)[0, 0]) for true, found in pairs
+        0.0 if predicted is None else float(boxes.iou(true.xyxy, predicted)[0, 0])
+        for true, predicted in pairs
     ]
 
 
@@ -139,14 +146,14 @@ def read_answers(path: Path, query_set: QuerySet, problems: Problems) -> dict[st
     """Answers (`query`, `scores` or `ranking`, `groundings`), one a line."""
     queries = {query.query: query for query in query_set.queries}
     names = Names(dict.fromkeys(query_set.images))
-    found: dict[str, Answer] = {}
+    answers: dict[str, Answer] = {}
     for place, data in read_objects(path, problems):
         try:
             line = to_dataclass(_Line, data, place)
             name = str(line.query)
-            if name not in queries or name in found:
+            if name not in queries or name in answers:
                 raise DataError(
-                    f"{place}: query {name!r} is {'repeated' if name in found else 'unknown'}"
+                    f"{place}: query {name!r} is {'repeated' if name in answers else 'unknown'}"
                 )
             groundings = line.groundings or ()
             if groundings and len(groundings) != len(queries[name].captions):
@@ -168,13 +175,13 @@ def read_answers(path: Path, query_set: QuerySet, problems: Problems) -> dict[st
                 f"only {len(scores)} of {len(query_set.images)} images are scored; the others come "
                 "last",
             )
-        found[name] = Answer(scores, groundings)
-    missing = [name for name in queries if name not in found]
+        answers[name] = Answer(scores, groundings)
+    missing = [name for name in queries if name not in answers]
     if missing:
         problems.add(
             str(path), f"{len(missing)} queries have no answer (first: {missing[0]!r}); left out"
         )
-    return found
+    return answers
 
 
 def _given_scores(line: _Line, place: str) -> dict[str, float]:

@@ -47,8 +47,8 @@ from regiontalk.models.settings import FindConfig
 MAX_RERANKED = 100  # photos of each query
 # Chosen on 1,200 queries of dev photos (docs/model-log.md); values near them are as good.
 CAPTIONED_REGIONS = 20  # of 10, 20 and 30
-SHARPNESS = 10.0  # τ, of 7, 10 and 14
-LIKELIHOOD = 0.5  # λ, of .3 to .7
+FIT_SHARPNESS = 10.0  # τ, of 7, 10 and 14
+LIKELIHOOD_WEIGHT = 0.5  # λ, of .3 to .7
 UNSCORED_PENALTY = 1e6  # taken from the scores of the others, so that they come after those
 
 Scores = NDArray[np.float64]
@@ -138,7 +138,7 @@ def _usual_fits(model: Model, photos: Sequence[RegionTable]) -> Scores:
     rows = []
     for regions in photos:
         rows.append([finder.fits(phrase, regions)[0] for phrase in phrases])
-    usual: Scores = np.logaddexp.reduce(SHARPNESS * np.array(rows), axis=1)
+    usual: Scores = np.logaddexp.reduce(FIT_SHARPNESS * np.array(rows), axis=1)
     return usual
 
 
@@ -168,12 +168,17 @@ def _measure(
         fits = [finder.fits(phrase, seen) for phrase in phrases]
         return Measured(
             np.array([photo for photo, _ in fits]),
-            np.array([(own + prior).argmax() for _, own in fits]),
+            np.array([(fit + prior).argmax() for _, fit in fits]),
         )
     config = model.runtime.info.prediction.find or FindConfig()
     evidence = finder.gather(model.runtime, phrases, seen, by_likelihood=exact)
-    rows = np.array([one.choices(config).argmax() for one in evidence])
-    photo_fits = np.array([one.photo_fit for one in evidence])
-    per_word = np.array([one.likelihoods[row] for one, row in zip(evidence, rows, strict=True)])
+    rows = np.array([photo_evidence.choices(config).argmax() for photo_evidence in evidence])
+    photo_fits = np.array([photo_evidence.photo_fit for photo_evidence in evidence])
+    per_word = np.array(
+        [
+            photo_evidence.likelihoods[row]
+            for photo_evidence, row in zip(evidence, rows, strict=True)
+        ]
+    )
     words = np.array([len(phrase.tokens) + 1 for phrase in phrases])  # END included
-    return Measured(SHARPNESS * photo_fits + LIKELIHOOD * words * per_word, rows)
+    return Measured(FIT_SHARPNESS * photo_fits + LIKELIHOOD_WEIGHT * words * per_word, rows)

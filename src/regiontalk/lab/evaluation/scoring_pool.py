@@ -41,20 +41,20 @@ class MeteorWorkers:
         self._pool: ProcessPoolExecutor | None = None
 
     def scores(self, pairs: Iterable[Pair]) -> list[float]:
-        asked = list(pairs)
+        pair_list = list(pairs)
         if (
             self.workers < 2
-            or sum(len(references) for _, references in asked) < MAX_PAIRS_IN_ONE_PROCESS
+            or sum(len(references) for _, references in pair_list) < MAX_PAIRS_IN_ONE_PROCESS
         ):
-            return self.own.scores(asked)
+            return self.own.scores(pair_list)
         if self._pool is None:
             # Not forked: the progress bar has a thread, and a fork would copy its locks as they
             # are.
             self._pool = ProcessPoolExecutor(
                 self.workers, get_context("spawn"), initializer=_start_worker
             )
-        size = -(-len(asked) // (self.workers * PARTS_PER_WORKER))
-        parts = [asked[start : start + size] for start in range(0, len(asked), size)]
+        size = -(-len(pair_list) // (self.workers * PARTS_PER_WORKER))
+        parts = [pair_list[start : start + size] for start in range(0, len(pair_list), size)]
         return list(chain.from_iterable(self._pool.map(_score, parts)))
 
     def corpus_score(self, pairs: Iterable[Pair]) -> float:

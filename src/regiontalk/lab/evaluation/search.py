@@ -58,9 +58,9 @@ def _ranks(searcher: Searcher, sentence: str, owner: int) -> tuple[float, float]
     if not phrase.read.says_something:  # the model knows none of its words
         return math.inf, math.inf
     config = search_config(searcher.runtime)
-    found = searcher.evidence([phrase], [], Where(), config, SECOND_LOOK)
-    likely = found.probabilities(config, [phrase])[:, 0]
-    return _rank(likely, found.ids, owner), _rank(found.fits[:, 0], found.ids, owner)
+    evidence = searcher.evidence([phrase], [], Where(), config, SECOND_LOOK)
+    likely = evidence.probabilities(config, [phrase])[:, 0]
+    return _rank(likely, evidence.ids, owner), _rank(evidence.fits[:, 0], evidence.ids, owner)
 
 
 def _rank(
@@ -68,8 +68,8 @@ def _rank(
     ids: np.ndarray[Any, np.dtype[np.int64]],
     owner: int,
 ) -> float:
-    own = scores[ids == owner]
-    return float((scores >= own).sum()) if len(own) else math.inf
+    owner_scores = scores[ids == owner]
+    return float((scores >= owner_scores).sum()) if len(owner_scores) else math.inf
 
 
 def evaluate_words(
@@ -86,10 +86,14 @@ def evaluate_words(
         store.put([entry for _, entry in photos])
         searcher = Searcher(store, model.runtime)
         for word in words:
-            found = searcher.search(word, len(photos), None, Where())
-            shown = {hit.path for hit in found.likely}
-            judged = {path: own for path, own in truth.items() if own.can_judge([word])}
-            right = {path for path, own in judged.items() if own.has([word])}
+            hits = searcher.search(word, len(photos), None, Where())
+            shown = {hit.path for hit in hits.likely}
+            judged = {
+                path: photo_truth
+                for path, photo_truth in truth.items()
+                if photo_truth.can_judge([word])
+            }
+            right = {path for path, photo_truth in judged.items() if photo_truth.has([word])}
             above = shown & judged.keys()
             each[word] = {
                 "photos": len(right),

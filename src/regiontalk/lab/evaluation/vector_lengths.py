@@ -25,7 +25,7 @@ MAX_LABELS = 60  # words named in the picture
 WIDTH = 720
 HEIGHT = 420
 MARGIN = 46
-BANDS = 5
+LENGTH_BANDS = 5
 MIN_OCCURRENCES = 10  # of a word for its mean length to say something
 
 
@@ -37,7 +37,7 @@ def word_lengths(head: AlignmentHead, records: Iterable[Record]) -> dict[str, li
             words = head.words.clean(sentence) or ()
             for word, vector in zip(words, vectors, strict=True):
                 lengths[word].append(float(np.linalg.norm(vector)))
-    return {word: own for word, own in lengths.items() if len(own) >= MIN_OCCURRENCES}
+    return {word: values for word, values in lengths.items() if len(values) >= MIN_OCCURRENCES}
 
 
 def region_lengths(photos: AlignedPhotos, records: Iterable[Record]) -> NDArray[np.float64]:
@@ -75,7 +75,7 @@ def vector_lengths(
 
 def _bands(by: NDArray[np.float64], lengths: NDArray[np.float64]) -> list[dict[str, float]]:
     """Mean length in bands with the same number of regions, by rising `by`."""
-    parts = np.array_split(np.argsort(by, kind="stable"), BANDS)
+    parts = np.array_split(np.argsort(by, kind="stable"), LENGTH_BANDS)
     return [
         {"from": round(float(by[part].min()), 4), "length": round(float(lengths[part].mean()), 3)}
         for part in parts

@@ -28,7 +28,10 @@ from regiontalk.models.folder import (
 )
 from regiontalk.models.torch_runtime import Appear, Propose, Recognize, Step, model_info
 
-CELLS = (6, 8)  # h × w of the feature map that the stages are traced with; any other works as well
+EXAMPLE_CELLS = (
+    6,
+    8,
+)  # h × w of the feature map that the stages are traced with; any other works as well
 MOST_ROUNDING = 0.01  # of a layer's largest weight: 8 bits leave half of that
 
 
@@ -73,8 +76,8 @@ def export_student(checkpoint: Path, out: Path, name: str, teacher: Path) -> Non
     info = model_info(trained.net, trained.recipe.prediction, name, precision, training)
     detector = detector_fingerprint(graphs)
     heads = {
-        one: replace(head, info=replace(head.info, detector=detector))
-        for one, head in model.heads.items()
+        name: replace(head, info=replace(head.info, detector=detector))
+        for name, head in model.heads.items()
     }
     write_model_folder(out, info, trained.words, graphs, heads)
 
@@ -86,11 +89,11 @@ def _check_same_layers(student: FCLN, teacher: ModelFolder) -> None:
     for name, value in student.state_dict().items():
         if name.startswith("backbone.") or name not in stored:
             continue
-        own = value.numpy()
+        weight = value.numpy()
         other = stored[name]
         if (
-            own.shape != other.shape
-            or np.abs(own - other).max() > MOST_ROUNDING * np.abs(own).max()
+            weight.shape != other.shape
+            or np.abs(weight - other).max() > MOST_ROUNDING * np.abs(weight).max()
         ):
             raise UsageError(f"{teacher.path}: not the student's teacher: {name} differs")
 
@@ -115,7 +118,7 @@ def trace(net: FCLN) -> dict[str, onnx.ModelProto]:
     propose = Propose(net).eval()
     recognize = Recognize(net).eval()
     step = Step(net).eval()
-    height, width = (cells * STRIDE for cells in CELLS)
+    height, width = (cells * STRIDE for cells in EXAMPLE_CELLS)
     image = torch.full((1, 3, height, width), 127.0)
     size = torch.tensor([[float(width), float(height)]])
     with torch.inference_mode():

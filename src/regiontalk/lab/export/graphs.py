@@ -208,6 +208,8 @@ def _multiply_in_integers(graph: onnx.ModelProto, weight: str) -> bool:
 
 def _is_linear_layer(node: onnx.NodeProto) -> bool:
     """x · weightᵀ + bias"""
-    settings = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    settings = {
+        attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute
+    }
     plain = settings == {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 1}
     return node.op_type == "Gemm" and len(node.input) == 3 and plain

@@ -19,7 +19,8 @@ from regiontalk.models.folder import GRAPHS, Head
 from regiontalk.models.torch_loading import open_heads
 from regiontalk.models.torch_runtime import SentenceBegin, SentenceStep, Vectors, Words
 
-ROWS, REGIONS = 3, 4  # that graphs are traced with; any other number works as well
+EXAMPLE_ROWS = 3  # that graphs are traced with; any other number works as well
+EXAMPLE_REGIONS = 4
 DYNAMIC = torch.export.Dim.DYNAMIC
 
 
@@ -33,8 +34,10 @@ def load_heads(
     """
     precision = "int8-stored" if precision == "int8" else precision
     return {
-        name: replace(one.head, graphs=serialize(TRACERS[name](one.net, one.code), precision))
-        for name, one in open_heads(checkpoints, beta).items()
+        name: replace(
+            opened.head, graphs=serialize(TRACERS[name](opened.net, opened.code), precision)
+        )
+        for name, opened in open_heads(checkpoints, beta).items()
     }
 
 
@@ -44,7 +47,10 @@ def trace_alignment_net(net: nn.Module, code: int) -> dict[str, onnx.ModelProto]
     sentence = (torch.ones(1, WINDOW_WORDS, dtype=torch.long), torch.ones(1, WINDOW_WORDS))
     return {
         "vectors": to_onnx(
-            GRAPHS["vectors"], Vectors(net).eval(), (torch.zeros(ROWS, code),), ({0: DYNAMIC},)
+            GRAPHS["vectors"],
+            Vectors(net).eval(),
+            (torch.zeros(EXAMPLE_ROWS, code),),
+            ({0: DYNAMIC},),
         ),
         "words": to_onnx(GRAPHS["words"], Words(net).eval(), sentence, ({}, {})),
     }
@@ -55,9 +61,9 @@ def trace_sentence_net(net: nn.Module, code: int) -> dict[str, onnx.ModelProto]:
     begin = SentenceBegin(net).eval()
     step = SentenceStep(net).eval()
     scene = (
-        torch.rand(ROWS, NESTED_VIEWS, code),
-        torch.rand(ROWS, REGIONS, code),
-        torch.rand(ROWS, REGIONS, PLACE_NUMBERS),
+        torch.rand(EXAMPLE_ROWS, NESTED_VIEWS, code),
+        torch.rand(EXAMPLE_ROWS, EXAMPLE_REGIONS, code),
+        torch.rand(EXAMPLE_ROWS, EXAMPLE_REGIONS, PLACE_NUMBERS),
     )
     with torch.inference_mode():
         state = begin(*scene)
@@ -69,7 +75,7 @@ def trace_sentence_net(net: nn.Module, code: int) -> dict[str, onnx.ModelProto]:
             GRAPHS["sentence_begin"], begin, scene, (rows, *[rows_and_regions] * 2)
         ),
         "sentence_step": to_onnx(
-            GRAPHS["sentence_step"], step, (torch.arange(ROWS), *state), (rows, *of_state)
+            GRAPHS["sentence_step"], step, (torch.arange(EXAMPLE_ROWS), *state), (rows, *of_state)
         ),
     }
 

@@ -27,7 +27,7 @@ from regiontalk.models.folder import (
 from regiontalk.models.packaged import place_of
 from regiontalk.models.torch_runtime import Step
 
-ROWS = 3  # that the graph is traced with; any other number works as well
+EXAMPLE_ROWS = 3  # that the graph is traced with; any other number works as well
 
 
 class _Speaking(nn.Module):
@@ -81,8 +81,8 @@ def write_with_language(
 
 def trace_step(net: LanguageModel) -> onnx.ModelProto:
     """The graph `step` with float32 weights, for any number of rows."""
-    visual = torch.zeros(ROWS, net.visual.out_features)
+    visual = torch.zeros(EXAMPLE_ROWS, net.visual.out_features)
     h, c = net.begin(visual)
     rows = {0: torch.export.Dim.DYNAMIC}
     step = Step(_Speaking(net)).eval()
-    return to_onnx(GRAPHS["step"], step, (torch.arange(ROWS), h, c, visual), (rows,) * 4)
+    return to_onnx(GRAPHS["step"], step, (torch.arange(EXAMPLE_ROWS), h, c, visual), (rows,) * 4)

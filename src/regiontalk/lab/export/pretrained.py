@@ -109,10 +109,9 @@ def _from_model_folder(folder: ModelFolder) -> Pretrained:
     weights = {
         name: torch.from_numpy(value) for name, value in stored_weights(folder.graphs).items()
     }
-    found = {
-        name: value for name, value in _unfolded(net, weights).items() if name in net.state_dict()
-    }
-    fill_net(net, found, folder.path)
+    names = net.state_dict().keys()
+    used = {name: value for name, value in _unfolded(net, weights).items() if name in names}
+    fill_net(net, used, folder.path)
     return Pretrained(net.eval(), folder.words, folded=True)
 
 
@@ -137,8 +136,10 @@ def _named_weights(graph: onnx.GraphProto) -> dict[str, NDArray[np.float32]]:
     weights = {}
     for name, values in tensors.items():
         if name.endswith(".stored"):
-            own = name.removesuffix(".stored")
-            weights[own] = values.astype(np.float32) * tensors.get(f"{own}.scale", np.float32(1))
+            plain_name = name.removesuffix(".stored")
+            weights[plain_name] = values.astype(np.float32) * tensors.get(
+                f"{plain_name}.scale", np.float32(1)
+            )
         elif not name.endswith(".scale"):
             weights[name] = np.array(
                 values, dtype=np.float32
@@ -151,15 +152,15 @@ def _biases(
 ) -> dict[str, NDArray[np.float32]]:
     """The bias of each weight: the exporter leaves out zeros, writes equal ones once, and names
     those of folded normalisations after the weight."""
-    found = {}
+    biases = {}
     for node in graph.node:
         if node.op_type not in ("Conv", "Gemm", LINEAR):
             continue
         if (weight := node.input[1].removeprefix(PREFIX).removesuffix(".stored")) in weights:
             zeros = np.zeros(len(weights[weight]), dtype=np.float32)
             given = node.input[2].removeprefix(PREFIX) if len(node.input) > 2 else ""
-            found["bias".join(weight.rsplit("weight", 1))] = weights.get(given, zeros)
-    return found
+            biases["bias".join(weight.rsplit("weight", 1))] = weights.get(given, zeros)
+    return biases
 
 
 def _unfolded(net: FCLN, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ def fit(photos: Sequence[SeenRegions], seed: int = 0) -> tuple[Background, dict[
 
 def choose_named(photos: Sequence[NamedRegions], seed: int = 0) -> NamedRegions | None:
     """So many of the named regions of photos, drawn at random; None if they are too few."""
-    names = [name for photo in photos for name in photo.names]
+    names = list(chain.from_iterable(photo.names for photo in photos))
     if len(names) < MIN_REGIONS:
         return None
     inputs = np.concatenate([photo.inputs for photo in photos]).astype(np.float32)

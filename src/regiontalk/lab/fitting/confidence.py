@@ -39,7 +39,7 @@ from regiontalk.lab.fitting.cross_validation import cross_validated
 from regiontalk.lab.fitting.regression import logistic_regression, rounded, smoothed
 from regiontalk.language.object_names import singulars
 from regiontalk.model import Model
-from regiontalk.models.settings import CONFIDENCE_FEATURES, LONGER, Confidence
+from regiontalk.models.settings import CONFIDENCE_FEATURES, MIN_LONGER_PROB, Confidence
 
 MAX_TRIED_WORDS = 6  # words that are asked for in choosing `longer`
 CUTS = np.linspace(0.3, 0.7, 41)
@@ -228,7 +228,7 @@ def _longer(photos: Sequence[JudgedCaptions], sure: Sequence[Scores], limits: Co
 
     shares = {round(longer, 2): true_share(longer) for longer in LONGERS.tolist()}
     if not any(shares.values()):
-        return LONGER
+        return MIN_LONGER_PROB
     enough = (longer for longer, share in shares.items() if share >= TRUE_SHARE)
     return float(next(enough, max(shares, key=shares.__getitem__)))
 

@@ -40,10 +40,11 @@ REFERRING = "referring"
 MIN_NOUN_EXAMPLES = 15  # of a noun of phrases
 NOUN_SHARE = 0.25  # how often an example with a noun of phrases is drawn; one with a name: 1
 NO_NAMES = word_set(
-    """black white red blue green yellow orange pink purple brown gray grey tan blond blonde blondhair
-    someone something anything others other one ones object objects thing things item items stuff
-    area edge side back end middle center front open view lot group set pair part piece line closeup
-    distance background foreground picture photo camera surface body course race"""
+    """black white red blue green yellow orange pink purple brown gray grey tan blond blonde
+    blondhair someone something anything others other one ones object objects thing things item
+    items stuff area edge side back end middle center front open view lot group set pair part
+    piece line closeup distance background foreground picture photo camera surface body course
+    race"""
 )
 """Head nouns of phrases that say nothing of what a thing is."""
 SMALL_SIDE = 240  # pixels

@@ -84,7 +84,7 @@ class Captions(Protocol):
 
     @property
     def rows(self) -> Tensor:
-        """(R,) their regions, photo after photo."""
+        """(R,) the regions of the captions, photo after photo."""
 
     @property
     def fed(self) -> Tensor:
@@ -100,7 +100,7 @@ class ChosenRegions(Protocol):
 
     @property
     def boxes_xyxy(self) -> Tensor:
-        """(N, B, 4)"""
+        """(N, B, 4) the boxes in input pixels."""
 
     @property
     def captions(self) -> Captions: ...
@@ -157,7 +157,7 @@ class FCLN(nn.Module):
         features, deep, proposals = self.propose(images, sizes)
         regions = choose(proposals)
         recognized = self.recognize(features, sizes, regions.boxes_xyxy)
-        visual_inputs = self.see(recognized, sizes, regions.boxes_xyxy.detach())
+        visual_inputs = self.visual_inputs(recognized, sizes, regions.boxes_xyxy.detach())
         captions = regions.captions
         word_logits = self.language(visual_inputs[captions.rows], captions.fed, captions.counted)
         return Output(features, deep, proposals, regions, recognized, word_logits)
@@ -220,17 +220,17 @@ class FCLN(nn.Module):
             parts.append(self._sample(self.backbone(some, sizes)[0], whole))
         return torch.cat(parts)
 
-    def appear(self, deep: Tensor, boxes_xyxy: Tensor) -> Tensor:
+    def pooled_features(self, deep: Tensor, boxes_xyxy: Tensor) -> Tensor:
         """The appearance of regions (N, B, 4): means of the deep map (N, A, h, w) over them, (N·B,
         A)."""
         return sample_regions(deep, boxes_xyxy, 1, APPEARANCE_POINTS).flatten(1)
 
-    def see(self, recognized: Recognized, sizes: Tensor, boxes_xyxy: Tensor) -> Tensor:
+    def visual_inputs(self, recognized: Recognized, sizes: Tensor, boxes_xyxy: Tensor) -> Tensor:
         """The language model's input for every region (N·B, E)."""
         codes = recognized.codes
         photo_codes = recognized.photo_codes[:, None, :].expand_as(codes)
         geometry = box_geometry(boxes_xyxy, sizes).flatten(0, 1)
-        return self.language.see(codes.flatten(0, 1), photo_codes.flatten(0, 1), geometry)
+        return self.language.visual_inputs(codes.flatten(0, 1), photo_codes.flatten(0, 1), geometry)
 
     @property
     def pad_to(self) -> int:

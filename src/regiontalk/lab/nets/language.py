@@ -49,17 +49,19 @@ class LanguageModel(nn.Module):
         self.lstm = nn.LSTM(config.embedding + beside, config.hidden, batch_first=True)
         self.output = nn.Linear(config.hidden, tokens)
 
-    def see(self, codes: Tensor, photo_codes: Tensor, geometry: Tensor) -> Tensor:
+    def visual_inputs(self, codes: Tensor, photo_codes: Tensor, geometry: Tensor) -> Tensor:
         """The model's input for each region: codes (R, D), its photo's code (R, D), geometry (R, 5)
         -> (R, E)."""
-        shown = (
+        visible = (
             torch.cat([codes, photo_codes, geometry.to(codes.dtype)], dim=1)
             if self.surroundings
             else codes
         )
-        return F.relu(self.visual(shown))
+        return F.relu(self.visual(visible))
 
-    def forward(self, seen: Tensor, tokens: Tensor, counted: Tensor | None = None) -> Tensor:
+    def forward(
+        self, visual_inputs: Tensor, tokens: Tensor, counted: Tensor | None = None
+    ) -> Tensor:
         """Teacher forcing: START and words (R, T) -> logits of what follows each of them (R, T, V).
 
         With `counted` (R, T) only for those W positions (W, V). Most captions are much shorter than
@@ -67,25 +69,29 @@ class LanguageModel(nn.Module):
         """
         words = F.dropout(self.embedding(tokens), self.dropout, self.training)  # (R, T, E)
         if self.feed == "always":
-            hidden, _ = self.lstm(torch.cat([words, seen[:, None, :].expand_as(words)], dim=2))
+            hidden, _ = self.lstm(
+                torch.cat([words, visual_inputs[:, None, :].expand_as(words)], dim=2)
+            )
         else:
-            hidden, _ = self.lstm(torch.cat([seen[:, None, :], words], dim=1))
+            hidden, _ = self.lstm(torch.cat([visual_inputs[:, None, :], words], dim=1))
             hidden = hidden[:, 1:]  # y₋₁ is ignored
         hidden = hidden if counted is None else hidden[counted]
         return self.output(F.dropout(hidden, self.dropout, self.training))
 
-    def begin(self, seen: Tensor) -> tuple[Tensor, Tensor]:
+    def begin(self, visual_inputs: Tensor) -> tuple[Tensor, Tensor]:
         """The state (h, c), each (R, H), before START is fed."""
-        zeros = seen.new_zeros(seen.shape[0], self.hidden)
-        return (zeros, zeros) if self.feed == "always" else self._cell(seen, zeros, zeros)
+        zeros = visual_inputs.new_zeros(visual_inputs.shape[0], self.hidden)
+        return (zeros, zeros) if self.feed == "always" else self._cell(visual_inputs, zeros, zeros)
 
     def step(
-        self, tokens: Tensor, h: Tensor, c: Tensor, seen: Tensor
+        self, tokens: Tensor, h: Tensor, c: Tensor, visual_inputs: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """One decoding step: tokens (R,), state (R, H) twice, seen (R, E) -> log-probabilities (R,
-        V) and the new state."""
+        """One decoding step: tokens (R,), state (R, H) twice, visual inputs (R, E) ->
+        log-probabilities (R, V) and the new state."""
         word = self.embedding(tokens)
-        h, c = self._cell(torch.cat([word, seen], dim=1) if self.feed == "always" else word, h, c)
+        h, c = self._cell(
+            torch.cat([word, visual_inputs], dim=1) if self.feed == "always" else word, h, c
+        )
         return torch.log_softmax(self.output(h), dim=1, dtype=torch.float32), h, c
 
     def _cell(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:

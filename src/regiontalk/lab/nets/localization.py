@@ -128,12 +128,12 @@ def _box_grid(boxes_xyxy: Tensor, points: int) -> Tensor:
 def _affine_grid(boxes_xyxy: Tensor, points: int, affine: Tensor) -> Tensor:
     """Pixels (N, B, points, points, 2) of a grid that `affine` (N, B, 2, 3) moves inside each
     box."""
-    own = torch.linspace(-1, 1, points, device=boxes_xyxy.device, dtype=boxes_xyxy.dtype)
+    coordinates = torch.linspace(-1, 1, points, device=boxes_xyxy.device, dtype=boxes_xyxy.dtype)
     plane = torch.stack(
         [
-            own.expand(points, -1),
-            own[:, None].expand(-1, points),
-            torch.ones_like(own).expand(points, -1),
+            coordinates.expand(points, -1),
+            coordinates[:, None].expand(-1, points),
+            torch.ones_like(coordinates).expand(points, -1),
         ]
     )
     moved = affine.to(boxes_xyxy.dtype) @ plane.flatten(1)  # (N, B, 2, points²)

@@ -120,7 +120,10 @@ class ArraysOnly(pickle.Unpickler):
 
     ALLOWED = frozenset({("numpy", "ndarray"), ("numpy", "dtype")})
     MODULES = frozenset(
-        f"numpy.{core}.{part}" for core in ("core", "_core") for part in ("multiarray", "numeric")
+        {
+            *("numpy.core.multiarray", "numpy.core.numeric"),
+            *("numpy._core.multiarray", "numpy._core.numeric"),
+        }
     )
     RECONSTRUCT = frozenset({"_reconstruct", "_frombuffer", "scalar"})
 
@@ -149,8 +152,10 @@ def _vgg_names(state: Mapping[str, Any]) -> dict[str, Tensor]:
             if "features." in key
         }
     flat = _flatten(state)
-    found = (key for key in flat if re.match(r"VGG16_0/.*kernel$", key))
-    kernels = sorted(found, key=lambda key: [int(number) for number in re.findall(r"\d+", key)])
+    kernel_names = (key for key in flat if re.match(r"VGG16_0/.*kernel$", key))
+    kernels = sorted(
+        kernel_names, key=lambda key: [int(number) for number in re.findall(r"\d+", key)]
+    )
     places = [i for i, layer in enumerate(VGG16().layers) if isinstance(layer, torch.nn.Conv2d)]
     named: dict[str, Tensor] = {}
     for place, kernel in zip(places, kernels, strict=True):

@@ -63,8 +63,8 @@ def save_checkpoint(
 
 
 def latest_checkpoint(folder: Path) -> Path | None:
-    found = sorted(folder.glob("step-*")) if folder.is_dir() else []
-    return found[-1] if found else None
+    checkpoints = sorted(folder.glob("step-*")) if folder.is_dir() else []
+    return checkpoints[-1] if checkpoints else None
 
 
 def find_checkpoint(folder: Path) -> Path:
@@ -83,7 +83,9 @@ def best_checkpoints(folder: Path) -> list[Path]:
             f"{folder}: no checkpoint here",
             hint="give a run's folder, or one of its step-… folders",
         )
-    best = [newest.with_name(step_name(one["step"])) for one in read_state(newest).get("best", [])]
+    best = [
+        newest.with_name(step_name(kept["step"])) for kept in read_state(newest).get("best", [])
+    ]
     return [place for place in best if place.is_dir()] or [newest]
 
 
@@ -147,7 +149,7 @@ def load_fcln(checkpoint: Path, device: torch.device = CPU) -> Trained[FCLN, FCL
     net = FCLN(recipe.net, len(words), words.starts)
     fill_net(
         net,
-        {key: one for key, one in weights.items() if not key.startswith(f"{COMPANION}.")},
+        {key: weight for key, weight in weights.items() if not key.startswith(f"{COMPANION}.")},
         checkpoint,
     )
     return Trained(net.to(device).eval(), words, recipe, state)
@@ -189,9 +191,9 @@ def _read_trained(
     weights as they were trained; of a joint run, recipe and weights are those of the part of this
     kind."""
     state = read_state(checkpoint)
-    found = KINDS.get(state["kind"])
-    prefix, part = JOINT_PARTS.get(kind, ("", None)) if found is JointRecipe else ("", None)
-    if part is None and found is not kind:
+    recipe_kind = KINDS.get(state["kind"])
+    prefix, part = JOINT_PARTS.get(kind, ("", None)) if recipe_kind is JointRecipe else ("", None)
+    if part is None and recipe_kind is not kind:
         wanted = next(name for name, recipe in KINDS.items() if recipe is kind)
         raise ModelError(f"{checkpoint}: a checkpoint of kind {state['kind']!r}, not {wanted}")
     for key in ("recipe", "vocabulary", *keys):
@@ -202,16 +204,20 @@ def _read_trained(
     weights = read_tensors(
         checkpoint, "ema" if (checkpoint / "ema.safetensors").exists() else "model"
     )
-    own = {key.removeprefix(prefix): one for key, one in weights.items() if key.startswith(prefix)}
-    return state, part(stored) if part else stored, words, own
+    part_weights = {
+        key.removeprefix(prefix): weight
+        for key, weight in weights.items()
+        if key.startswith(prefix)
+    }
+    return state, part(stored) if part else stored, words, part_weights
 
 
 def fill_net(net: nn.Module, values: Mapping[str, Tensor], place: Path) -> None:
     """Loads weights, or says in one line that they belong to another net."""
-    own = net.state_dict()
-    missing = sorted(set(own) - set(values))
-    extra = sorted(set(values) - set(own))
-    wrong = [key for key in own if key in values and own[key].shape != values[key].shape]
+    expected = net.state_dict()
+    missing = sorted(set(expected) - set(values))
+    extra = sorted(set(values) - set(expected))
+    wrong = [key for key in expected if key in values and expected[key].shape != values[key].shape]
     if missing or extra or wrong:
         raise ModelError(
             f"{place}: weights of another architecture ({len(missing)} missing, {len(extra)} "

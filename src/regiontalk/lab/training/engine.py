@@ -222,7 +222,7 @@ class Engine:
             return
         sign = 1 if self.recipe.run.metric in self.task.lower_is_better else -1
         best = [*self.best, {"step": self.step, "value": value}]
-        self.best = sorted(best, key=lambda one: (sign * one["value"], one["step"]))[
+        self.best = sorted(best, key=lambda kept: (sign * kept["value"], kept["step"]))[
             : self.recipe.run.keep_best
         ]
 
@@ -258,7 +258,7 @@ class Engine:
             tensors["ema"] = self.ema.values
         state = {"best": self.best, "optimizer": numbers, **self.task.description()}
         checkpoints.save_checkpoint(self.checkpoint_folder, self.step, tensors, state)
-        best = [self.checkpoint_folder / checkpoints.step_name(one["step"]) for one in self.best]
+        best = [self.checkpoint_folder / checkpoints.step_name(kept["step"]) for kept in self.best]
         checkpoints.drop_old(self.checkpoint_folder, self.recipe.run.keep, best)
 
     def resume(self) -> bool:

@@ -91,7 +91,7 @@ class Seen:
 
     examples: tuple[SeenExample, ...]
     inputs: Floats
-    """(N, E)"""
+    """(N, E) what the language model reads of the examples."""
     others: Floats
     """(M, E) regions that are none of the examples."""
     captions: tuple[str, ...]
@@ -248,8 +248,8 @@ def _report(
 ) -> Report:
     """How captions changed; raises `InputError` if old words got worse."""
     old_before, old_after = (
-        _share_right(greedy_captions(one, task.words, check.inputs, CPU), check.names)
-        for one in (task.old, net)
+        _share_right(greedy_captions(tried_net, task.words, check.inputs, CPU), check.names)
+        for tried_net in (task.old, net)
     )
     if old_after < old_before - MAX_LOSS:
         raise InputError(

@@ -71,7 +71,8 @@ class Processes:
         flat /= self.count
         parts = flat.split([gradient.numel() for gradient in gradients])
         torch._foreach_copy_(
-            gradients, [part.view_as(own) for part, own in zip(parts, gradients, strict=True)]
+            gradients,
+            [part.view_as(gradient) for part, gradient in zip(parts, gradients, strict=True)],
         )
 
 

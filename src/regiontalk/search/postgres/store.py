@@ -15,6 +15,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -178,7 +179,7 @@ class PostgresStore:
         for setting in (f"hnsw.ef_search = {nearest}", "enable_seqscan = off"):
             self._connection.execute(f"SET LOCAL {setting}")
         near = ["SELECT photo FROM regions ORDER BY vector <#> %s LIMIT %s"] * len(words)
-        values: list[Any] = [value for word in words for value in (word, nearest)]
+        values: list[Any] = list(chain.from_iterable((word, nearest) for word in words))
         for phrase in filter(None, phrases):
             near.append(
                 f"SELECT id FROM photos WHERE words @@ plainto_tsquery('captions', %s) AND {those} "

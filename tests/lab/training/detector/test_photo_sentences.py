@@ -143,7 +143,7 @@ def test_codes_are_those_that_heads_get(task):
     torch.testing.assert_close(codes[:, 0, :size], recognized.photo_codes)
     torch.testing.assert_close(codes[:, 1, :size], recognized.codes[:, first])
     width, height = batch.sizes[0].tolist()
-    whole = task.net.appear(deep[:1], torch.tensor([[[0, 0, width, height]]]))
+    whole = task.net.pooled_features(deep[:1], torch.tensor([[[0, 0, width, height]]]))
     torch.testing.assert_close(codes[0, 0, size:], whole[0])
 
 

@@ -6,8 +6,8 @@ name of its category; an instance with a caption has that as its phrase, and no 
 skipped. The split comes from the file's name (train2017, val2014).
 
 We write each caption as `caption` and as a separate category: programs show an annotation by its
-category, and most drop unknown keys, so the captions are kept in the files that they write. FiftyOne
-takes `score` for its `confidence` and cannot read a file that has both: ours is
+category, and most drop unknown keys, so the captions are kept in the files that they write.
+FiftyOne takes `score` for its `confidence` and cannot read a file that has both: ours is
 `caption_confidence`. It keeps `caption` as it was, so in the files that it writes, the category has
 what people corrected.
 """

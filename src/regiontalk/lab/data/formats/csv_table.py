@@ -41,9 +41,9 @@ def to_rows(photo: ImageRegions | Description | AltText) -> bytes:
     row without a box."""
     rows = io.StringIO()
     writer = csv.writer(rows, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-    found = photo.to_dict()
-    whole = {"xyxy": [None] * len(CORNERS), "caption": found.get("sentence", found.get("alt"))}
-    for region in found.get("regions", [whole]):
+    result = photo.to_dict()
+    whole = {"xyxy": [None] * len(CORNERS), "caption": result.get("sentence", result.get("alt"))}
+    for region in result.get("regions", [whole]):
         scores = [region.get(name) for name in SCORES]
         writer.writerow(
             [

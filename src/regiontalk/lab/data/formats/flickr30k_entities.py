@@ -87,12 +87,12 @@ def _regions(
                 first.setdefault(key, match)
                 numbers.setdefault(key, []).append(number)
     for key, match in first.items():
-        own = boxes[match["entity"]]
+        entity_boxes = boxes[match["entity"]]
         yield TrueRegion(
-            union(own),
+            union(entity_boxes),
             match["phrase"].strip(),
             match["type"],
-            tuple(own) if len(own) > 1 else (),
+            tuple(entity_boxes) if len(entity_boxes) > 1 else (),
             entity=match["entity"],
             sentences=tuple(dict.fromkeys(numbers[key])),
         )

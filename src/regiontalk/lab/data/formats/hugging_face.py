@@ -85,5 +85,5 @@ def _regions(objects: Mapping[str, Any]) -> Iterator[TrueRegion]:
     if len(boxes) != len(names):
         raise ValueError(f"{len(boxes)} boxes and {len(names)} captions")
     for number, (box, name) in enumerate(zip(boxes, names, strict=True)):
-        own = {key: objects[key][number] for key in SCORES if key in objects}
-        yield TrueRegion(xywh_box(*box), as_text(name, "caption"), **scores_of(own))
+        scores = {key: objects[key][number] for key in SCORES if key in objects}
+        yield TrueRegion(xywh_box(*box), as_text(name, "caption"), **scores_of(scores))

@@ -105,8 +105,8 @@ def _record(task: Mapping[str, Any], source: Source) -> Record:
     texts: dict[str, list[str]] = {}
     for one in results:
         if one["type"] == "textarea":
-            said = one["value"]["text"]
-            texts.setdefault(str(one["id"]), []).extend([said] if isinstance(said, str) else said)
+            text = one["value"]["text"]
+            texts.setdefault(str(one["id"]), []).extend([text] if isinstance(text, str) else text)
     width, height = _size(rectangles[0]) if rectangles else (0, 0)
     regions = list(
         chain.from_iterable(
@@ -116,9 +116,8 @@ def _record(task: Mapping[str, Any], source: Source) -> Record:
     of_photo = {
         str(one["id"]) for one in results if one["type"] == "textarea" and "x" not in one["value"]
     }
-    sentences = [
-        text.strip() for identity, said in texts.items() if identity in of_photo for text in said
-    ]
+    written = chain.from_iterable(texts[identity] for identity in texts if identity in of_photo)
+    sentences = [text.strip() for text in written]
     split = source.split_for(name, default="train")
     return Record(name, width, height, split, None, tuple(filter(None, sentences)), tuple(regions))
 
@@ -157,14 +156,14 @@ def _regions(
 ) -> Iterator[TrueRegion]:
     """A region for each text of a rectangle. Regions that people have checked have no scores."""
     labels = [as_text(label, "label") for label in result["value"].get("rectanglelabels", ())]
-    said = (
+    phrases = (
         [as_text(text, "text").strip() for text in texts]
         or [label for label in labels if label != LABEL]
         or [""]
     )
     box = _upright_box(result["value"], *_size(result))
     scores = Scores() if by_people else scores_of(result)
-    return (TrueRegion(box, text, **scores) for text in said)
+    return (TrueRegion(box, text, **scores) for text in phrases)
 
 
 def _upright_box(value: Mapping[str, Any], width: int, height: int) -> BoxXYXY:

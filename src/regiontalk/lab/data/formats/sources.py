@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -62,13 +62,12 @@ class Source:
         are.
         """
         names = dict.fromkeys((image, image if form.own else PurePosixPath(image).name))
-        places = [
+        paths = [
             join_paths(self.image_folder, folder, name)
-            for folder in form.photo_folders
-            for name in names
+            for folder, name in product(form.photo_folders, names)
         ]
-        found = next((place for place in places if os.path.isfile(place)), None)  # noqa: PTH113
-        return found or places[0], found is not None
+        existing = next((path for path in paths if os.path.isfile(path)), None)  # noqa: PTH113
+        return existing or paths[0], existing is not None
 
     def split_for(self, *names: str, default: str) -> str:
         """The split of an image of these names (or paths); `NO_SPLIT` if the split file does not

@@ -25,8 +25,8 @@ def to_vtt(frames: Sequence[Result]) -> str:
     cues = []
     for moment, after, frame in itertools.zip_longest(moments, moments[1:], frames):
         end = _end_of(moment) if after is None else after.time
-        if said := _text(frame):
-            cues.append(f"{_clock(moment.time)} --> {_clock(end)}\n{said}\n")
+        if text := _text(frame):
+            cues.append(f"{_clock(moment.time)} --> {_clock(end)}\n{text}\n")
     return "\n".join([HEADER, *cues])
 
 
@@ -44,13 +44,13 @@ def _end_of(last: Moment) -> float:
 def _text(frame: Result) -> str:
     if isinstance(frame, ImageRegions):
         lines = [hedged(region.caption, frame.is_sure(region)) for region in frame.regions]
-        said = "\n".join(dict.fromkeys(lines))
+        text = "\n".join(dict.fromkeys(lines))
     elif isinstance(frame, Description):
-        said = hedged(frame.sentence, frame.sure)
+        text = hedged(frame.sentence, frame.sure)
     else:
-        said = frame.text
+        text = frame.text
     signs = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-    return re.sub("[&<>]", lambda sign: signs[sign[0]], said)
+    return re.sub("[&<>]", lambda sign: signs[sign[0]], text)
 
 
 def _clock(seconds: float) -> str:

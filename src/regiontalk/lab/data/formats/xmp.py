@@ -242,8 +242,8 @@ def _add(parent: ET.Element, name: str, attributes: Mapping[str, str] | None = N
 
 
 def _remove(description: ET.Element, name: str) -> None:
-    for found in description.findall(_name(name)):
-        description.remove(found)
+    for element in description.findall(_name(name)):
+        description.remove(element)
 
 
 def _holder(root: ET.Element, name: str) -> ET.Element:
@@ -255,7 +255,9 @@ def _holder(root: ET.Element, name: str) -> ET.Element:
     descriptions = rdf.findall(_name("rdf:Description"))
     if not descriptions:
         return _add(rdf, "rdf:Description", {"rdf:about": ""})
-    holding = (one for one in descriptions if one.find(_name(name)) is not None)
+    holding = (
+        description for description in descriptions if description.find(_name(name)) is not None
+    )
     return next(holding, descriptions[0])
 
 
@@ -349,8 +351,8 @@ def _field(node: ET.Element, short: str) -> str | None:
 
 def _text(alternatives: ET.Element) -> str:
     """A text in several languages: its default, which comes first."""
-    found = alternatives.find(f".//{_name('rdf:li')}")
-    return ((found.text if found is not None else alternatives.text) or "").strip()
+    item = alternatives.find(f".//{_name('rdf:li')}")
+    return ((item.text if item is not None else alternatives.text) or "").strip()
 
 
 def _parse(data: bytes) -> ET.Element:
@@ -358,7 +360,7 @@ def _parse(data: bytes) -> ET.Element:
     if _UNSAFE.search(data):
         raise ValueError("an XML document type, which sidecars do not have")
     try:
-        prefixes = [found for _, found in ET.iterparse(io.BytesIO(data), ("start-ns",))]
+        prefixes = [prefix for _, prefix in ET.iterparse(io.BytesIO(data), ("start-ns",))]
         root = ET.fromstring(
             data, ET.XMLParser(target=ET.TreeBuilder(insert_comments=True, insert_pis=True))
         )

@@ -111,14 +111,14 @@ def read(source: Source) -> Iterator[Item]:
         at = len(parts) - 1 - parts[::-1].index(LABELS)
         below = "/".join(parts[at + 1 :])
         mirrored = "/".join([*parts[:at], IMAGES, below])
-        found = next(
+        existing = next(
             (photos[name] for name in (mirrored, below) if name in photos), f"{mirrored}.jpg"
         )
         split = next((SPLIT_NAMES[part] for part in parts[:-1] if part in SPLIT_NAMES), "train")
-        split = source.split_for(found, default=split)
+        split = source.split_for(existing, default=split)
         scores = _read_scores(source.folder.joinpath(*parts[:at], PREDICTIONS, f"{below}.txt"))
         regions = tuple(_read_labels(path, names, scores))
-        yield Item(str(path), Record(found, 0, 0, split, regions=regions), fractions=True)
+        yield Item(str(path), Record(existing, 0, 0, split, regions=regions), fractions=True)
 
 
 FORMAT = Format(read)
@@ -139,11 +139,11 @@ def _read_labels(path: Path, names: Mapping[int, str], scores: LabelScores) -> I
             first, *sides = line.split()
             if int(first) not in names:
                 raise ValueError(f"no class has the number {first}")
-            own = scores.get(_key(line), [])
+            line_scores = scores.get(_key(line), [])
             yield TrueRegion(
                 _box([float(side) for side in sides]),
                 names[int(first)],
-                **(own.pop(0) if own else Scores()),
+                **(line_scores.pop(0) if line_scores else Scores()),
             )
 
 
@@ -161,8 +161,8 @@ def _read_scores(path: Path) -> LabelScores:
     scores: LabelScores = {}
     for line in read_lines(path) if path.is_file() else ():
         with reading(f"{path}: {shorten(line)}"):
-            own = scores_of(dict(zip(SCORES, line.split()[5:], strict=False)))
-        scores.setdefault(_key(line), []).append(own)
+            line_scores = scores_of(dict(zip(SCORES, line.split()[5:], strict=False)))
+        scores.setdefault(_key(line), []).append(line_scores)
     return scores
 
 
@@ -182,13 +182,13 @@ def _read_names(source: Source) -> dict[int, str]:
     if path.suffix not in (".yaml", ".yml"):
         return dict(enumerate(line.strip() for line in text.split("\n")))
     text = re.sub(r"^[ \t]*#.*", "", text, flags=re.MULTILINE)
-    found = re.search(r"^names:(.*\n?(?:[ \t-].*\n?|\n)*)", text, re.MULTILINE)
-    if found is None:
+    section = re.search(r"^names:(.*\n?(?:[ \t-].*\n?|\n)*)", text, re.MULTILINE)
+    if section is None:
         raise DataError(f"{path}: no names of classes")
     with reading(str(path)):
         return {
             int(key) if key else place: _plain(name)
-            for place, (key, name) in enumerate(_NAME.findall(found[1]))
+            for place, (key, name) in enumerate(_NAME.findall(section[1]))
         }
 
 

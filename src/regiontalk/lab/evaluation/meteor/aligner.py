@@ -136,34 +136,34 @@ def _find_candidates(
 
     A path inside a longer match waits.
     """
-    found = 0
+    added = 0
     for path in range(count):
         cost = paths[path, _COST]
         end = paths[path, _END]
         if paths[path, _RESUME] > position:
-            found = _add(candidates, found, cost, path, _WAIT)
+            added = _add(candidates, added, cost, path, _WAIT)
             continue
         for match in here:
             place = table[match, PLACE]
             if _is_free(paths, path, place, table[match, EXTENT]):
                 is_new = end != _NONE and end != place  # noqa: PLR1714, numba has no `in`
                 chunk = _CHUNK if is_new else 0
-                found = _add(candidates, found, cost + chunk - _gain(table, match), path, match)
+                added = _add(candidates, added, cost + chunk - _gain(table, match), path, match)
                 cost += abs(position - place)
         if not forced:
-            found = _add(candidates, found, cost if end == _NONE else cost + _CHUNK, path, _NONE)
-    return found
+            added = _add(candidates, added, cost if end == _NONE else cost + _CHUNK, path, _NONE)
+    return added
 
 
 @compiled
-def _add(candidates: Integers, found: int, cost: int, path: int, match: int) -> int:
+def _add(candidates: Integers, count: int, cost: int, path: int, match: int) -> int:
     """Inserted after those of the same cost; the last one goes when there are more than the beam
     holds."""
-    if found == BEAM:
+    if count == BEAM:
         if cost >= candidates[BEAM - 1, _COST]:
-            return found
-        found -= 1
-    place = found
+            return count
+        count -= 1
+    place = count
     while place > 0 and candidates[place - 1, _COST] > cost:
         for column in range(3):
             candidates[place, column] = candidates[place - 1, column]
@@ -171,7 +171,7 @@ def _add(candidates: Integers, found: int, cost: int, path: int, match: int) -> 
     candidates[place, _COST] = cost
     candidates[place, _PATH] = path
     candidates[place, _MATCH] = match
-    return found + 1
+    return count + 1
 
 
 @compiled

@@ -33,9 +33,9 @@ class Lexicon:
 
     def sentences(self, texts: Sequence[str]) -> Sentences:
         """The words of texts."""
-        found = [self._normalize(text) for text in texts]
-        words = np.array(list(chain.from_iterable(found)), np.int64)
-        return Sentences(words, np.cumsum([0, *map(len, found)]))
+        normalized = [self._normalize(text) for text in texts]
+        words = np.array(list(chain.from_iterable(normalized)), np.int64)
+        return Sentences(words, np.cumsum([0, *map(len, normalized)]))
 
     def words(self) -> Words:
         """What is known of all words met so far."""

@@ -101,18 +101,18 @@ def _part(values: Integers, first: Integers, owner: int) -> Integers:
 
 
 @compiled
-def _synsets_of(own: Integers, words: Words) -> tuple[Integers, Integers]:
+def _synsets_of(sentence: Integers, words: Words) -> tuple[Integers, Integers]:
     """The synonym sets of all words of a sentence, and the places of those words."""
     first_synset = words.first_synset
     all_synsets = words.synsets
     total = 0
-    for word in own:
+    for word in sentence:
         total += first_synset[word + 1] - first_synset[word]
     synsets = np.empty(total, np.int64)
     places = np.empty(total, np.int64)
     entry = 0
-    for place in range(len(own)):
-        for number in range(first_synset[own[place]], first_synset[own[place] + 1]):
+    for place in range(len(sentence)):
+        for number in range(first_synset[sentence[place]], first_synset[sentence[place] + 1]):
             synsets[entry] = all_synsets[number]
             places[entry] = place
             entry += 1

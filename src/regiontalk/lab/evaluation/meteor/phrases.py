@@ -14,7 +14,7 @@ def find_phrases(sentences: Sentences, words: Words, paraphrases: Paraphrases) -
     first_word = sentences.first_word
     node_of = words.node
     first_phrase = np.zeros(len(first_word), np.int64)
-    found = np.empty((4 * len(all_words) + 1, 3), np.int64)
+    matches = np.empty((4 * len(all_words) + 1, 3), np.int64)
     count = 0
     for sentence in range(len(first_word) - 1):
         begin = first_word[sentence]
@@ -23,18 +23,21 @@ def find_phrases(sentences: Sentences, words: Words, paraphrases: Paraphrases) -
             node = node_of[all_words[start]]
             stop = start + 1
             while node >= 0:
-                if count == len(found):
-                    found = np.concatenate((found, np.empty_like(found)))
-                found[count, 0] = node
-                found[count, 1] = start - begin
-                found[count, 2] = stop - start
+                if count == len(matches):
+                    matches = np.concatenate((matches, np.empty_like(matches)))
+                matches[count, 0] = node
+                matches[count, 1] = start - begin
+                matches[count, 2] = stop - start
                 count += 1
                 following = node_of[all_words[stop]] if stop < end else -1
                 node = _longer_phrase(node, following, paraphrases) if following >= 0 else -1
                 stop += 1
         first_phrase[sentence + 1] = count
     return Phrases(
-        found[:count, 0].copy(), found[:count, 1].copy(), found[:count, 2].copy(), first_phrase
+        matches[:count, 0].copy(),
+        matches[:count, 1].copy(),
+        matches[:count, 2].copy(),
+        first_phrase,
     )
 
 

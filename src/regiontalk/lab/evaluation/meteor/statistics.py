@@ -94,7 +94,7 @@ def _words_of(sentence: int, sentences: Sentences) -> Integers:
 @compiled
 def _count_words(
     side: Integers,
-    own: Integers,
+    sentence: Integers,
     words: Words,
     table: Integers,
     taken: Integers,
@@ -103,12 +103,12 @@ def _count_words(
 ) -> None:
     """`start` and `length` are the columns of the table that belong to this side."""
     is_function_word = words.is_function_word
-    side[_WORDS] = len(own)
-    for word in own:
+    side[_WORDS] = len(sentence)
+    for word in sentence:
         side[_FUNCTION_WORDS] += is_function_word[word]
     for row in taken:
         for place in range(table[row, start], table[row, start] + table[row, length]):
-            side[_MATCHED + 4 * is_function_word[own[place]] + table[row, MATCHER]] += 1
+            side[_MATCHED + 4 * is_function_word[sentence[place]] + table[row, MATCHER]] += 1
 
 
 @compiled

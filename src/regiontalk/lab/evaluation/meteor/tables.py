@@ -57,12 +57,12 @@ class Sources:
     def find(cls) -> Sources:
         spec = importlib.util.find_spec("pycocoevalcap")
         for folder in (spec and spec.submodule_search_locations) or ():
-            found = cls(
+            sources = cls(
                 Path(folder) / "meteor" / "meteor-1.5.jar",
                 Path(folder) / "meteor" / "data" / "paraphrase-en.gz",
             )
-            if found.jar.is_file() and found.paraphrases.is_file():
-                return found
+            if sources.jar.is_file() and sources.paraphrases.is_file():
+                return sources
         raise MissingExtra(
             "METEOR's tables (package pycocoevalcap) are not installed", extra="evaluate"
         )
@@ -184,11 +184,9 @@ def build(sources: Sources) -> Arrays:
 def _build_words(texts: Mapping[str, str]) -> dict[str, NDArray[Any]]:
     pairs = _pairs_of_lines(texts["synonyms"])
     synonyms = {word: numbers.split() for word, numbers in pairs if "_" not in word}
-    inflections = [
-        f"{form}\t{base}"
-        for base, forms in _pairs_of_lines(texts["inflections"])
-        for form in forms.split()
-    ]
+    inflections: list[str] = []
+    for base, forms in _pairs_of_lines(texts["inflections"]):
+        inflections += [f"{form}\t{base}" for form in forms.split()]
     rules = [
         line.split() for line in texts["abbreviations"].splitlines() if line and line[0] != "#"
     ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -194,8 +195,10 @@ class Source:
         return usable_phrases(record, self.config, self.cleaning)
 
     def _name_weights(self) -> dict[tuple[str, ...], float]:
-        phrases = (phrase for record in self for phrase in self.phrases(record))
-        return name_weights(phrases, self.config.balance_names)
+        return name_weights(self._every_phrase(), self.config.balance_names)
+
+    def _every_phrase(self) -> Iterator[Phrase]:
+        return chain.from_iterable(map(self.phrases, self))
 
     def weights(self, phrases: Sequence[Phrase]) -> list[float]:
         """How much the caption of each phrase counts."""
@@ -205,13 +208,13 @@ class Source:
         ]
 
     def proposals_xyxy(self, record: Record) -> NDArray[np.float64]:
-        """(K, 4) of its file; none where it has no file."""
+        """(K, 4) the proposals of the data set's file; none where it has no file."""
         return (
             np.zeros((0, 4)) if self.proposals is None else self.proposals[record.image].boxes_xyxy
         )
 
     def texts(self) -> Iterator[str]:
-        return (" ".join(phrase.words) for record in self for phrase in self.phrases(record))
+        return (" ".join(phrase.words) for phrase in self._every_phrase())
 
     def remember_photos(self, long_side: int) -> None:
         """Keeps opened photos in memory, reduced to `long_side` at most."""
@@ -242,7 +245,9 @@ class Source:
         phrase_boxes = []
         proposal_boxes = []
         for scene, place in zip(scenes, quarters, strict=True):
-            kept = [n for n, one in enumerate(scene.phrases) if not text.tells_position(one.words)]
+            kept = [
+                n for n, phrase in enumerate(scene.phrases) if not text.tells_position(phrase.words)
+            ]
             phrases += [scene.phrases[n] for n in kept]
             phrase_boxes.append(place.boxes(scene.phrase_boxes_xyxy[kept]))
             proposal_boxes.append(place.boxes(scene.proposal_boxes_xyxy))
@@ -274,7 +279,7 @@ class Plan:
         """The examples of one step; photos of like shape are together."""
         first = step - step % self.window
         last = min(first + self.window, self.steps)
-        window = [example for s in range(first, last) for example in self._unsorted(s)]
+        window = list(chain.from_iterable(map(self._unsorted, range(first, last))))
         window.sort(
             key=lambda e: (self.sources[e.source].shapes[e.number], e.source, e.number, e.seed)
         )
@@ -436,14 +441,15 @@ def _proposals(items: Sequence[Item]) -> Proposals | None:
     if not most:
         return None
     boxes = torch.from_numpy(
-        np.stack([np.resize(one, (most, 4)) for one in left]).astype(np.float32)
+        np.stack([np.resize(candidates, (most, 4)) for candidates in left]).astype(np.float32)
     )
     return Proposals(boxes, torch.zeros(boxes.shape[:2]))
 
 
 def _truths(items: Sequence[Item], words: Vocabulary) -> Truths:
     most = max(int(item.kept.sum()) for item in items)
-    longest = max(len(phrase.words) for item in items for phrase in item.phrases) + 1
+    phrases = chain.from_iterable(item.phrases for item in items)
+    longest = max(len(phrase.words) for phrase in phrases) + 1
     boxes = np.zeros((len(items), most, 4), dtype=np.float32)
     valid = np.zeros((len(items), most), dtype=bool)
     tokens = np.full((len(items), most, longest), END, dtype=np.int64)

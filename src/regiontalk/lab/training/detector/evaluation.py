@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from regiontalk import boxes as geometry
 from regiontalk.errors import DataError, RegionTalkError
 from regiontalk.images.photo import Photo
@@ -15,6 +13,7 @@ from regiontalk.lab.data.dataset_model import DatasetModel, in_record
 from regiontalk.lab.data.records import Dataset, Record, evenly_spaced
 from regiontalk.lab.evaluation.dense_ap import evaluate_dense
 from regiontalk.lab.evaluation.language import UnigramF1
+from regiontalk.lab.evaluation.matching import boxes_of
 from regiontalk.lab.evaluation.proposals import proposal_recall
 from regiontalk.lab.nets.fcln import FCLN
 from regiontalk.lab.training.task import Skip
@@ -63,16 +62,17 @@ def evaluate_net(
     metrics = {"true_boxes_map": on_truths.map, "true_boxes_map_strict": on_truths.map_strict}
     if not net.config.localize:
         return metrics, captions
-    found = [regions for regions, _ in seen]
-    result = evaluate_dense(truth, found, UnigramF1())
+    regions_of_photos = [regions for regions, _ in seen]
+    result = evaluate_dense(truth, regions_of_photos, UnigramF1())
     recall = proposal_recall(
-        [np.array([region.xyxy for region in record.regions]) for record in truth],
+        [boxes_of(record.regions) for record in truth],
         [proposals for _, proposals in seen],
         (0.5, 0.7),
         (settings.proposals,),
     )[str(settings.proposals)]
     dense = {"dense_map": result.map, "detection_map": result.detection_map}
-    return {**dense, **metrics, "recall_50": recall["0.5"], "recall_70": recall["0.7"]}, found
+    recalls = {"recall_50": recall["0.5"], "recall_70": recall["0.7"]}
+    return dense | metrics | recalls, regions_of_photos
 
 
 def _look(dataset_model: DatasetModel, record: Record) -> tuple[ImageRegions, geometry.Floats]:
@@ -92,17 +92,17 @@ def _look(dataset_model: DatasetModel, record: Record) -> tuple[ImageRegions, ge
     )
 
 
-def draw_samples(found: list[ImageRegions], dataset: Dataset, count: int, path: Path) -> None:
+def draw_samples(photos: list[ImageRegions], dataset: Dataset, count: int, path: Path) -> None:
     """A sheet of the first photos with their best regions."""
     records = {record.image: record for record in dataset}
     pictures = []
-    for photo in found[:count]:
+    for photo in photos[:count]:
         picture = Photo(dataset.read_photo(records[photo.path])).preview(PICTURE_SIDE).image
         best = photo.regions[:DRAWN_REGIONS]
         scale = picture.width / photo.width
-        boxes = [tuple(value * scale for value in region.xyxy) for region in best]
+        boxes = geometry.scale(boxes_of(best), scale, scale)
         pictures.append(drawing.draw_regions(picture, boxes, [region.caption for region in best]))
     path.parent.mkdir(parents=True, exist_ok=True)
-    sheet = drawing.contact_sheet(pictures, [photo.path for photo in found[:count]], columns=2)
+    sheet = drawing.contact_sheet(pictures, [photo.path for photo in photos[:count]], columns=2)
     with replacing(path) as partial:
         sheet.save(partial)

@@ -57,9 +57,8 @@ class SentencePicker:
     @classmethod
     def build(cls, config: PhotoSentencesConfig, datasets: Sequence[Dataset]) -> SentencePicker:
         """Makes the vocabulary of the data sets' sentences."""
-        sentences = [
-            sentence for dataset in datasets for record in dataset for sentence in record.sentences
-        ]
+        records = chain.from_iterable(datasets)
+        sentences = list(chain.from_iterable(record.sentences for record in records))
         if not sentences:
             raise DataError("no training photo has a sentence, which the recipe's [sentences] need")
         return cls(
@@ -80,7 +79,9 @@ class SentencePicker:
         photos = [number for number, sentences in enumerate(picked) if sentences]
         if not photos:
             return None
-        owners = [place for place, number in enumerate(photos) for _ in picked[number]]
+        owners: list[int] = []
+        for row, number in enumerate(photos):
+            owners += [row] * len(picked[number])
         sentences = list(chain.from_iterable(picked[number] for number in photos))
         texts = self.reader.stack([self.reader.encode(sentence) for sentence in sentences])
         return Sentences(torch.tensor(photos), torch.tensor(owners), texts)
@@ -118,5 +119,5 @@ def inference_codes(
     codes = torch.cat([recognized.photo_codes[:, None], recognized.codes[:, best]], dim=1)
     whole = torch.cat([torch.zeros_like(sizes), sizes], dim=1)[:, None]
     boxes = torch.cat([whole, clip_boxes(recognized.boxes_xyxy[:, best].detach(), sizes)], dim=1)
-    appearance = net.appear(deep, boxes).view(*boxes.shape[:2], -1)
+    appearance = net.pooled_features(deep, boxes).view(*boxes.shape[:2], -1)
     return torch.cat([codes.detach(), appearance.to(codes.dtype)], dim=2)

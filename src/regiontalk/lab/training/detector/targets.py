@@ -67,7 +67,9 @@ def random_keys(seeds: Sequence[int], count: int, device: torch.device) -> Tenso
     """(N, count) uniform numbers, each photo's from its own seed: the same however a batch is
     split."""
     generators = (torch.Generator(device=device).manual_seed(seed) for seed in seeds)
-    return torch.stack([torch.rand(count, generator=own, device=device) for own in generators])
+    return torch.stack(
+        [torch.rand(count, generator=generator, device=device) for generator in generators]
+    )
 
 
 def sample_proposals(

@@ -256,8 +256,10 @@ class FCLNTask(Task):
         truth = sample.truth
         if self.recipe.sampler.add_ground_truth:
             positive = torch.cat([positive, truths.valid], dim=1)
-            own = torch.arange(truths.valid.shape[1], device=truth.device).expand_as(truths.valid)
-            truth = torch.cat([truth, own], dim=1)
+            every_truth = torch.arange(truths.valid.shape[1], device=truth.device).expand_as(
+                truths.valid
+            )
+            truth = torch.cat([truth, every_truth], dim=1)
         photos, places = positive.nonzero(as_tuple=True)
         numbers = truth[photos, places]
         words = truths.tokens[photos, numbers]
@@ -278,11 +280,11 @@ class FCLNTask(Task):
         dataset = Dataset(self.recipe.data[0].path, "dev")
         if not len(dataset):
             return {}
-        metrics, found = evaluate_net(
+        metrics, photos = evaluate_net(
             net, self.words, self.recipe.prediction, dataset, run.evaluate_photos, skip
         )
         if run.pictures:
-            draw_samples(found, dataset, run.pictures, picture)
+            draw_samples(photos, dataset, run.pictures, picture)
         return metrics
 
 

@@ -55,15 +55,18 @@ class Teacher:
     def student(self, recipe: FCLNRecipe) -> tuple[FCLNRecipe, FCLN]:
         """The teacher's net with the recipe's backbone, and the recipe with that net."""
         wanted = recipe.net
-        own = self.net.backbone
+        backbone = self.net.backbone
         config = replace(
             self.net.config,
             backbone=wanted.backbone,
             skip=wanted.skip,
-            deep_channels=own.deep_channels,
+            deep_channels=backbone.deep_channels,
         )
         net = FCLN(config, len(self.words), self.words.starts)
-        if (net.backbone.channels, net.backbone.deep_channels) != (own.channels, own.deep_channels):
+        if (net.backbone.channels, net.backbone.deep_channels) != (
+            backbone.channels,
+            backbone.deep_channels,
+        ):
             raise UsageError(
                 f"{wanted.backbone} cannot be a student: its maps are not as wide as its teacher's"
             )

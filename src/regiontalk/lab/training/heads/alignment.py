@@ -56,11 +56,11 @@ def read_photos(
 ) -> list[ToldPhoto]:
     """The photos that have a sentence with a word (or an edge) in it."""
     read = [(record, [*filter(len, map(reader.read, record.sentences))]) for record in records]
-    told = [(record, sentences) for record, sentences in read if sentences]
-    places = coded.find([record for record, _ in told], place).tolist()
+    described = [(record, sentences) for record, sentences in read if sentences]
+    places = coded.find([record for record, _ in described], place).tolist()
     return [
         ToldPhoto(coded, number, sentences)
-        for number, (_, sentences) in zip(places, told, strict=True)
+        for number, (_, sentences) in zip(places, described, strict=True)
     ]
 
 
@@ -144,7 +144,7 @@ class AlignmentTask(Task):
     def begin(cls, recipe: AlignmentRecipe) -> AlignmentTask:
         """A new run."""
         coded = [CodedPhotos.load(Path(data.codes), surroundings=False) for data in recipe.data]
-        if len({one.detector for one in coded}) > 1:
+        if len({codes.detector for codes in coded}) > 1:
             raise UsageError("the data sets have codes of different detectors")
         records = [list(Dataset(data.path, "train")) for data in recipe.data]
         torch.manual_seed(recipe.run.seed)
@@ -156,14 +156,14 @@ class AlignmentTask(Task):
         else:
             recipe, net, reader = _new_net(recipe, records, coded)
         photos = [
-            read_photos(own, codes, reader, data.codes)
-            for own, codes, data in zip(records, coded, recipe.data, strict=True)
+            read_photos(photo_records, codes, reader, data.codes)
+            for photo_records, codes, data in zip(records, coded, recipe.data, strict=True)
         ]
         return cls(recipe, reader.words, net, reader, coded, photos)
 
     def data_summary(self) -> str:
-        told = zip(self.photos, self.recipe.data, strict=True)
-        return ", ".join(f"{len(own)} photos of {data.path}" for own, data in told)
+        photos_of_data = zip(self.photos, self.recipe.data, strict=True)
+        return ", ".join(f"{len(photos)} photos of {data.path}" for photos, data in photos_of_data)
 
     def batches(self, rank: int, ranks: int) -> AlignmentBatches:
         return AlignmentBatches(list(chain(*self.photos)), self.reader, self.recipe, rank, ranks)

@@ -45,12 +45,12 @@ class CaptionTarget(CodedTarget):
 
 def photo_targets(records: Iterable[Record], coded: CodedPhotos, place: str) -> list[CaptionTarget]:
     """Every photo that has sentences."""
-    told = [record for record in records if record.sentences]
+    described = [record for record in records if record.sentences]
     return [
         CaptionTarget(
             int(number), WHOLE_PHOTO, tuple(record.sentences), (1.0,) * len(record.sentences)
         )
-        for number, record in zip(coded.find(told, place), told, strict=True)
+        for number, record in zip(coded.find(described, place), described, strict=True)
     ]
 
 
@@ -61,17 +61,19 @@ def region_targets(
     place: str,
 ) -> list[CaptionTarget]:
     """Every region that has snippets."""
-    told = [record for record in records if snippets.get(record.image)]
+    described = [record for record in records if snippets.get(record.image)]
     targets = []
-    for number, record in zip(coded.find(told, place).tolist(), told, strict=True):
-        by_row = sorted(snippets[record.image], key=lambda one: one.row)
+    for number, record in zip(coded.find(described, place).tolist(), described, strict=True):
+        by_row = sorted(snippets[record.image], key=lambda snippet: snippet.row)
         if (last := by_row[-1].row) >= coded.counts[number]:
             raise DataError(
                 f"{place}: {record.image}: no region {last}",
                 hint="the snippets were made from other codes",
             )
-        for row, own in groupby(by_row, key=lambda one: one.row):
-            texts, weights = zip(*((one.text, one.weight) for one in own), strict=True)
+        for row, row_snippets in groupby(by_row, key=lambda snippet: snippet.row):
+            texts, weights = zip(
+                *((snippet.text, snippet.weight) for snippet in row_snippets), strict=True
+            )
             targets.append(CaptionTarget(number, row, texts, weights))
     return targets
 
@@ -106,14 +108,14 @@ def pad_texts(texts: Sequence[Sequence[int]], start: int) -> tuple[Tensor, Tenso
 
 def read_snippets(path: Path) -> dict[str, list[Snippet]]:
     """Snippets by photo."""
-    found: dict[str, list[Snippet]] = {}
+    by_image: dict[str, list[Snippet]] = {}
     try:
         for place, data in read_json_lines(path):
             photo = to_dataclass(_PhotoInFile, data, place)
-            found[photo.image] = list(photo.snippets)
+            by_image[photo.image] = list(photo.snippets)
     except DataError as error:
         raise DataError(error.message, hint="regiontalk data snippets makes one") from error
-    return found
+    return by_image
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ def write_snippets(path: Path, photos: Iterable[tuple[str, Sequence[Snippet]]]) 
         nonlocal count
         for image, snippets in photos:
             count += len(snippets)
-            plain = [asdict(one) | {"weight": round(one.weight, 4)} for one in snippets]
+            plain = [asdict(snippet) | {"weight": round(snippet.weight, 4)} for snippet in snippets]
             yield {"image": image, "snippets": plain}
 
     write_json_lines(path, lines())

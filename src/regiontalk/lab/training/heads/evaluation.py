@@ -95,7 +95,7 @@ def read_edges(
     edges = [reader.read(sentence) for sentence in sentences]
     tokens = reader.stack(edges).tokens.to(device)
     vectors = net.words(tokens).cpu().numpy()
-    return np.split(vectors, np.cumsum([len(own) for own in edges])[:-1])
+    return np.split(vectors, np.cumsum([len(sentence_edges) for sentence_edges in edges])[:-1])
 
 
 def coded_sentences(

@@ -132,10 +132,10 @@ class JointTask(Task):
             words.device
         )[:, None]
         fits = fits.masked_fill(~batch.used[:, None], maxsim.PADDING_SCORE)  # (K, T, R)
-        found = self.segments(batch, fits)
-        if not found.tokens:
+        segments = self.segments(batch, fits)
+        if not segments.tokens:
             return fits.sum() * 0
-        of_segments = segment_fits(fits, found)
+        of_segments = segment_fits(fits, segments)
         of_regions = torch.log_softmax(
             fit_scale(net.alignment) * of_segments, dim=1
         )  # log p(r | segment), (S, R)
@@ -143,11 +143,12 @@ class JointTask(Task):
             min(self.recipe.snippets.candidates, fits.shape[2]), dim=1
         ).indices  # (S, C)
         codes = batch.codes[
-            torch.tensor(found.photos, device=chosen.device)[:, None], chosen
+            torch.tensor(segments.photos, device=chosen.device)[:, None], chosen
         ].float()  # (S, C, D)
-        said = text_likelihoods(net.sentence, codes, found.tokens, self.words.start())
-        total = torch.logsumexp(of_regions.gather(1, chosen) + said, dim=1)
-        return -total.sum() / sum(len(tokens) + 1 for tokens in found.tokens)  # END is a word, too
+        likelihoods = text_likelihoods(net.sentence, codes, segments.tokens, self.words.start())
+        total = torch.logsumexp(of_regions.gather(1, chosen) + likelihoods, dim=1)
+        word_count = sum(len(tokens) + 1 for tokens in segments.tokens)  # END is a word, too
+        return -total.sum() / word_count
 
     def segments(self, batch: AlignmentBatch, fits: Tensor) -> Segments:
         """Every sentence cut by eqs. 10–12 with the fits (K, T, R) as they are; no gradient goes
@@ -155,19 +156,21 @@ class JointTask(Task):
         numbers = fits.detach().cpu().numpy()
         tokens = batch.texts.tokens.tolist()
         counts = batch.used.sum(dim=1).tolist()
-        found = []
+        kept_segments = []
         for photo, length in enumerate(batch.texts.lengths.tolist()):
-            said = self.words.decode(tokens[photo][:length]).split()
+            words = self.words.decode(tokens[photo][:length]).split()
             chosen = maxsim.align_words(
                 numbers[photo, :length, : counts[photo]], self.recipe.snippets.beta
             )
             for start, end in maxsim.segments(chosen):
-                kept = known_tokens(" ".join(without_loose_ends(said[start:end])), self.words)
+                kept = known_tokens(" ".join(without_loose_ends(words[start:end])), self.words)
                 if kept:
-                    found.append((photo, (start, end), kept))
-        found.sort(key=lambda one: -len(one[2]))
+                    kept_segments.append((photo, (start, end), kept))
+        kept_segments.sort(key=lambda segment: -len(segment[2]))
         return Segments(
-            [one[0] for one in found], [one[1] for one in found], [one[2] for one in found]
+            [segment[0] for segment in kept_segments],
+            [segment[1] for segment in kept_segments],
+            [segment[2] for segment in kept_segments],
         )
 
     def description(self) -> dict[str, Any]:
@@ -204,13 +207,13 @@ class JointTask(Task):
         return math.exp(min(float(np.mean(losses)), 50.0))
 
 
-def segment_fits(fits: Tensor, found: Segments) -> Tensor:
+def segment_fits(fits: Tensor, segments: Segments) -> Tensor:
     """How well each region fits each segment, (S, R): the mean over the segment's words; fits (K,
     T, R)."""
-    share = torch.zeros(len(found.photos), fits.shape[1])  # (S, T)
-    for row, (start, end) in zip(share, found.spans, strict=True):
+    share = torch.zeros(len(segments.photos), fits.shape[1])  # (S, T)
+    for row, (start, end) in zip(share, segments.spans, strict=True):
         row[start:end] = 1 / (end - start)
-    of_photos = fits[torch.tensor(found.photos, device=fits.device)]  # (S, T, R)
+    of_photos = fits[torch.tensor(segments.photos, device=fits.device)]  # (S, T, R)
     return (share.to(fits.device)[:, :, None] * of_photos).sum(dim=1)
 
 

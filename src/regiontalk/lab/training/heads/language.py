@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ class PhrasedRegions:
     """Regions with their phrases: what the language model learns from."""
 
     inputs: NDArray[np.float16]
-    """(R, E)"""
+    """(R, E) what the language model reads of the regions."""
     rows: Sequence[int]
     """The region of each phrase."""
     phrases: Sequence[Phrase]
@@ -98,11 +99,10 @@ class LanguageBatches:
         configs = [source.config for source in self.sources]
         counts = share_counts(configs, run.steps, run.batch)[step]
         random = np.random.default_rng([run.seed, step])
-        drawn = [
-            (source, number)
-            for source, count in zip(self.sources, counts.tolist(), strict=True)
-            for number in random.integers(len(source.phrases), size=count).tolist()
-        ]
+        drawn: list[tuple[PhrasedRegions, int]] = []
+        for source, count in zip(self.sources, counts.tolist(), strict=True):
+            numbers = random.integers(len(source.phrases), size=count).tolist()
+            drawn += [(source, number) for number in numbers]
         return self._collate(drawn[self.rank :: self.ranks], random)
 
     def _collate(
@@ -321,7 +321,7 @@ def greedy_captions(
 
     h, c = net.begin(visual)
     state = (h.cpu().numpy(), c.cpu().numpy(), visual.cpu().numpy())
-    captions = decoding.greedy(step, state, words.start(), decoding.Rules(LONGEST_CAPTION))
+    captions = decoding.word_by_word(step, state, words.start(), decoding.Rules(LONGEST_CAPTION))
     return [words.decode(caption.tokens) for caption in captions]
 
 
@@ -339,14 +339,15 @@ def _with_new_words(
     known: Vocabulary, recipe: LanguageRecipe, sources: Sequence[PhrasedRegions]
 ) -> Vocabulary:
     """The model's words, then those of the phrases that occur often enough."""
-    styles = {phrase.style for source in sources for phrase in source.phrases} - {LENGTH_STYLE}
+    phrases = list(chain.from_iterable(source.phrases for source in sources))
+    styles = {phrase.style for phrase in phrases} - {LENGTH_STYLE}
     unknown = sorted(styles - set(known.styles))
     if unknown:
         raise UsageError(
             f"data.styles: {unknown[0]!r}: the model {recipe.init_from} has no such style",
             hint=f"its styles are {', '.join(known.styles)}",
         )
-    texts = (" ".join(phrase.words) for source in sources for phrase in source.phrases)
+    texts = (" ".join(phrase.words) for phrase in phrases)
     of_phrases = Vocabulary.build(texts, known.cleaning, recipe.smallest_count)
     new = tuple(word for word in of_phrases.words if word not in set(known.words))
     return replace(known, words=known.words + new)

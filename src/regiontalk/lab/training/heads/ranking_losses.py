@@ -17,12 +17,12 @@ def margin_loss(scores: Tensor, owners: Tensor, margin: float, hardest: bool) ->
     """Eq. 9, the mean over pairs instead of the sum. `hardest`, which differs from the paper: only
     the worst offender of each sum counts.
     """
-    own, pairs = _own(scores, owners)
+    is_own, pairs = _own(scores, owners)
     images = F.relu(margin + scores - pairs[None, :]).masked_fill(
-        own, 0
+        is_own, 0
     )  # (K, L): other photos of a sentence
     rows = scores[owners]  # (L, L): what each pair's photo scores with every sentence
-    sentences = F.relu(margin + rows - pairs[:, None]).masked_fill(own[owners], 0)
+    sentences = F.relu(margin + rows - pairs[:, None]).masked_fill(is_own[owners], 0)
     if hardest:
         return images.amax(dim=0).mean() + sentences.amax(dim=1).mean()
     return (images.sum() + sentences.sum()) / len(owners)
@@ -33,10 +33,10 @@ def contrastive_loss(scores: Tensor, owners: Tensor, scale: Tensor) -> Tensor:
     among those of other photos, with scores multiplied by `scale`.
     """
     logits = scores * scale
-    own, _ = _own(scores, owners)
+    is_own, _ = _own(scores, owners)
     images = F.cross_entropy(logits.T, owners)
     number = torch.arange(len(owners), device=owners.device)
-    others = own[owners] & (
+    others = is_own[owners] & (
         number[:, None] != number
     )  # the photo's further sentences are no mistakes
     sentences = F.cross_entropy(logits[owners].masked_fill(others, EXCLUDED_SCORE), number)
@@ -45,5 +45,5 @@ def contrastive_loss(scores: Tensor, owners: Tensor, scale: Tensor) -> Tensor:
 
 def _own(scores: Tensor, owners: Tensor) -> tuple[Tensor, Tensor]:
     """(K, L) whether a sentence is the photo's own, and (L,) the scores of the right pairs."""
-    own = torch.arange(len(scores), device=owners.device)[:, None] == owners
-    return own, scores[owners, torch.arange(len(owners), device=owners.device)]
+    is_own = torch.arange(len(scores), device=owners.device)[:, None] == owners
+    return is_own, scores[owners, torch.arange(len(owners), device=owners.device)]

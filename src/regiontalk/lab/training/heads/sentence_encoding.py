@@ -9,6 +9,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -86,7 +87,8 @@ class EdgeReader:
     def build(
         cls, words: Vocabulary, training: Iterable[str], parses: dict[str, Edges]
     ) -> EdgeReader:
-        counts = Counter(relation for sentence in training for relation, _, _ in parses[sentence])
+        edges = chain.from_iterable(parses[sentence] for sentence in training)
+        counts = Counter(relation for relation, _, _ in edges)
         common = sorted(relation for relation, count in counts.items() if count >= RAREST_RELATION)
         return cls(words, ("", *common), parses)
 
@@ -145,10 +147,10 @@ def new_net(
     if table is None:
         return AlignmentNet(config, code, len(words), relations)
     net = AlignmentNet(replace(config, embedding=table.shape[1]), code, len(words), relations)
-    own = net.get_parameter("words.table.weight")
+    word_table = net.get_parameter("words.table.weight")
     has_vector = table.abs().sum(dim=1, keepdim=True) > 0
-    without = own.data if config.train_embedding else torch.zeros_like(own.data)
-    own.data = torch.where(has_vector, table, without)
+    without = word_table.data if config.train_embedding else torch.zeros_like(word_table.data)
+    word_table.data = torch.where(has_vector, table, without)
     return net
 
 

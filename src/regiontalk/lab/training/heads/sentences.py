@@ -80,20 +80,19 @@ class SentenceBatches:
 
     def collate(self, targets: Sequence[CaptionTarget]) -> SentenceBatch:
         longest = self.recipe.prediction.longest
-        said = [
-            (known_tokens(text, self.words)[:longest], weight, number)
-            for number, target in enumerate(targets)
-            for text, weight in zip(target.texts, target.weights, strict=True)
-        ]
-        said.sort(key=lambda one: -len(one[0]))
-        fed, words, lengths = pad_texts([tokens for tokens, _, _ in said], self.words.start())
+        rows: list[tuple[list[int], float, int]] = []
+        for number, target in enumerate(targets):
+            for text, weight in zip(target.texts, target.weights, strict=True):
+                rows.append((known_tokens(text, self.words)[:longest], weight, number))
+        rows.sort(key=lambda row: -len(row[0]))
+        fed, words, lengths = pad_texts([tokens for tokens, _, _ in rows], self.words.start())
         return SentenceBatch(
             *stack_codes(self.coded, targets, self.recipe.net.views),
-            owners=torch.tensor([number for _, _, number in said]),
+            owners=torch.tensor([number for _, _, number in rows]),
             fed=fed,
             words=words,
             lengths=lengths,
-            weights=torch.tensor([weight for _, weight, _ in said]),
+            weights=torch.tensor([weight for _, weight, _ in rows]),
             names=tuple(self.coded.names[target.photo] for target in targets),
         )
 

@@ -48,13 +48,13 @@ def load_recipe(path: Path, changes: tuple[str, ...] = ()) -> Any:
 
 def _read_with_base(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
     """A recipe's values over those of its `base`, a recipe beside it."""
-    own = read_toml(path, UsageError)
-    base = own.pop("base", None)
+    settings = read_toml(path, UsageError)
+    base = settings.pop("base", None)
     if base is None:
-        return own
+        return settings
     if not isinstance(base, str) or path in above:
         raise UsageError(f"{path}: base: {base!r} is not a recipe that this one can build on")
-    return _over(_read_with_base(path.parent / base, (*above, path)), own)
+    return _over(_read_with_base(path.parent / base, (*above, path)), settings)
 
 
 def _over(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

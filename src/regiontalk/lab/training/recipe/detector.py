@@ -21,9 +21,9 @@ class DataConfig:
     path: str
     """A data set folder; its `train` split is used."""
     share: float = 1.0
-    """Its weight in a batch at the first step."""
+    """Weight of the data set in a batch at the first step."""
     share_at_end: float | None = None
-    """Its weight at the last step, with a linear change in between; None: no change."""
+    """Weight of the data set at the last step, with a linear change in between; None: no change."""
     styles: dict[str, str] = field(default_factory=lambda: {"*": "phrase"})
     """Region type -> style of text, each with a START token of its own; `*` is every type not
     named, and `type:phrase` a single phrase of a type. Types that are not here are left out.

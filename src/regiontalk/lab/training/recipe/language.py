@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Literal
 
 from regiontalk.errors import UsageError, check_range
@@ -61,7 +62,7 @@ class LanguageRecipe:
     def __post_init__(self) -> None:
         if not self.data:
             raise UsageError("the recipe has no [[data]]")
-        styles = {style for data in self.data for style in data.styles.values()}
+        styles = set(chain.from_iterable(data.styles.values() for data in self.data))
         if styles == {LENGTH_STYLE}:
             raise UsageError(f"no style but {LENGTH_STYLE!r}; captions at inference need another")
         check_range(1, smallest_count=self.smallest_count)
