@@ -33,7 +33,7 @@ from regiontalk.models.name_table import NameTable
 from regiontalk.models.runtime import Runtime
 from regiontalk.models.settings import AGREEMENT_FEATURES, Agreement
 
-MIN_GAIN = 0.15
+MIN_GAIN = 0.3
 """By how much a name must be likelier right to be said instead of a caption: captions say more ("a
 brown dog"). Chosen on dev photos of Flickr8k by dense mAP (docs/model-log.md)."""
 MIN_SAME_IOU = 0.5  # above it, two regions that name the same class are one thing
@@ -60,16 +60,17 @@ def agree(runtime: Runtime, regions: RegionTable, max_words: int | None = None) 
 
 
 def drop_same(regions: RegionTable, words: Vocabulary) -> RegionTable:
-    """The regions without those that say the same thing as a better region in about the same place:
-    "a boy" where "a man" is, or "a rider" where "a jockey" is."""
-    if not regions.called:
+    """The regions without those that name the same class as a better region in about the same
+    place, if one of the two is called by its name: "an umbrella" (a name) on "a red umbrella"."""
+    if not any(regions.called):
         return regions
     classes = [frozenset(named_classes(text)) for text in texts(regions, words)]
-    overlaps = geometry.iou(regions.boxes_xyxy, regions.boxes_xyxy)
+    is_near = geometry.iou(regions.boxes_xyxy, regions.boxes_xyxy) > MIN_SAME_IOU
+    called = np.array(regions.called)
+    is_rival = is_near & (called[:, None] | called)
     kept: list[int] = []
-    for row, own in enumerate(classes):
-        is_same = (overlaps[row, other] > MIN_SAME_IOU and own & classes[other] for other in kept)
-        if not any(is_same):
+    for row, named in enumerate(classes):
+        if not any(is_rival[row, better] and named & classes[better] for better in kept):
             kept.append(row)
     return regions.take(np.array(kept, dtype=np.intp))
 

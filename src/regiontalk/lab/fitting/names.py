@@ -4,7 +4,7 @@
 Names are the phrases of named regions, and the head nouns of people's phrases: shirts, fields and
 hands have no object classes. Without these, a table would call them something else.
 
-Every photo is looked at as it is and, if it is larger, shrunk to `SMALL_SIDE` pixels, so that
+Every photo is looked at as it is and, if it is much larger, shrunk to `SMALL_SIDE` pixels, so that
 sharpness says nothing about a name. The temperature is chosen on photos that were held out of a
 first fit; a second one uses all photos.
 
@@ -48,6 +48,7 @@ NO_NAMES = word_set(
 )
 """Head nouns of phrases that say nothing of what a thing is."""
 SMALL_SIDE = 240  # pixels
+MIN_SHRINKING = 1.25  # a photo that is hardly larger looks the same when it is shrunk
 MAX_BOXES = 25  # of one photo: a crowd teaches little
 HELD_OUT = 10  # one of so many photos chooses the temperature
 TEMPERATURES = np.geomspace(0.2, 2.0, 47)
@@ -114,7 +115,8 @@ def look_at_names(asked: DatasetModel, record: Record) -> list[NamedCodes]:
         return []
     region_names = [name for _, name in named if name is not None][:MAX_BOXES]
     names, coarse, is_noun = zip(*region_names, strict=True)
-    sides = [None, SMALL_SIDE] if max(record.width, record.height) > SMALL_SIDE else [None]
+    is_large = max(record.width, record.height) > MIN_SHRINKING * SMALL_SIDE
+    sides = [None, SMALL_SIDE] if is_large else [None]
     return [
         NamedCodes(
             record.image,
