@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import regiontalk
-from regiontalk.errors import DataError, UsageError
+from regiontalk.errors import DataError, ModelError, UsageError
 from regiontalk.images.limits import Limits
 from regiontalk.images.photo import Photo
 from regiontalk.lab.data.dataset_model import DatasetModel, in_record
@@ -141,7 +141,7 @@ def test_a_net_without_proposals_takes_regions_and_scores_from_elsewhere(
     assert nowhere.boxes_xyxy.tolist() == [
         [0, 0, record.width, record.height]
     ]  # the whole photo always is one
-    with pytest.raises(DataError, match="cannot detect regions"):
+    with pytest.raises(ModelError, match="cannot detect regions"):
         asked.regions(record)
 
 
