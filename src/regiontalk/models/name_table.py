@@ -57,7 +57,7 @@ class NameTable:
 
     def meant_by(self, text: str) -> tuple[int, ...]:
         """The rows of the names that mean what a caption or name says: "a small puppy" the names
-        that are dogs; none if no name does."""
+        that are dogs, "a soccer ball" that name and all balls; none if no name does."""
         words = head_words(text)
         if not words:
             return ()
@@ -65,7 +65,7 @@ class NameTable:
         labels = self._rows_of_words
         noun = names.name_of(words, labels)
         keys = [*singulars(words[-1])] if noun is None else [noun]
-        keys += names.classes_of(words, labels)
+        keys += names.classes_of(words)
         return tuple(sorted({*chain.from_iterable(labels.get(key, ()) for key in keys)}))
 
     @cached_property
