@@ -119,18 +119,25 @@ class TwoTowers(nn.Module):
 
     def read_texts(self, texts: Texts) -> TextVectors:
         """Tokens (L, T) between START and END, padded, and how many they are with these (L,)."""
+        vectors, words, weights = self.read_padded(texts.tokens, texts.lengths)
         places = torch.arange(texts.tokens.shape[1], device=texts.tokens.device)  # (T,)
-        mask = places < texts.lengths[:, None]  # (L, T)
-        x = self.text(texts.tokens, mask)  # (L, T, E)
-        vectors = self.text_vector(mean_of_tokens(x, mask))  # (L, D)
         is_word = (places > 0) & (places < texts.lengths[:, None] - 1)  # (L, T)
-        words = self.word_vector(x[is_word])  # (W, D)
+        lengths = (texts.lengths - 2).clamp(min=0)
+        return TextVectors(vectors, words[is_word], weights[is_word], lengths)
+
+    def read_padded(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Tokens (L, T) and their numbers (L,) -> the vectors of the texts (L, D), and the vectors
+        (L, T, D) and weights (L, T) of the tokens; START, END and padding weigh nothing."""
+        places = torch.arange(tokens.shape[1], device=tokens.device)  # (T,)
+        mask = places < lengths[:, None]  # (L, T)
+        x = self.text(tokens, mask)  # (L, T, E)
+        vectors = self.text_vector(mean_of_tokens(x, mask))  # (L, D)
+        is_word = (places > 0) & (places < lengths[:, None] - 1)  # (L, T)
         logits = self.word_weight(x).squeeze(2).float().masked_fill(~is_word, -1e4)  # (L, T)
-        return TextVectors(
+        return (
             F.normalize(vectors.float(), dim=-1),
-            F.normalize(words, dim=-1),
-            logits.softmax(dim=1)[is_word],
-            (texts.lengths - 2).clamp(min=0),
+            F.normalize(self.word_vector(x), dim=-1),
+            logits.softmax(dim=1) * is_word,
         )
 
     @staticmethod

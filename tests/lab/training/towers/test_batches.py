@@ -175,6 +175,13 @@ def test_an_unreadable_photo_is_replaced(
     assert len(batch.images) == 12
 
 
+def test_photos_without_sentences_may_be_left_out(named_scenes: Path) -> None:
+    path = str(named_scenes)
+    assert len(TextSource(TextDataConfig(path, names=("object",)))) == 48
+    with pytest.raises(DataError, match="no train photo with a text"):
+        TextSource(TextDataConfig(path, names=("object",), require_sentences=True))
+
+
 def test_ranks_share_a_batch(batches: Callable[..., TowersBatches]) -> None:
     whole = batches()
     parts: Sequence[object] = [replace(whole, rank=rank, ranks=2)[5] for rank in range(2)]

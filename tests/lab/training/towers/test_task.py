@@ -84,6 +84,15 @@ def test_a_frozen_text_tower_stays_as_it_is(
     assert {"photo", "photo_vector", "text_vector", "word_vector", "region_vector"} <= changed
 
 
+def test_half_precision(towers_recipe: Callable[..., ContrastiveRecipe], tmp_path: Path) -> None:
+    engine = begun(towers_recipe("run.steps=1", "run.precision=bfloat16"), tmp_path)
+    whole = begun(towers_recipe("run.steps=1"), tmp_path)
+    (parts,) = load_batches_of(engine, 0)
+    losses = engine.train_step(parts)
+    for name, loss in whole.train_step(parts).items():
+        torch.testing.assert_close(losses[name], loss, rtol=0.05, atol=0.05)
+
+
 def test_every_tower_has_its_own_rate(
     towers_recipe: Callable[..., ContrastiveRecipe], tmp_path: Path
 ) -> None:
@@ -111,6 +120,16 @@ def test_names_are_a_term_of_their_own(
     assert engine.best[0]["value"] == metrics["named"]
 
 
+def test_a_data_set_without_dev_photos_for_the_metric_is_not_evaluated(
+    towers_recipe: Callable[..., ContrastiveRecipe], named_scenes: Path, tmp_path: Path
+) -> None:
+    """The first data set has no sentences to rank."""
+    recipe = towers_recipe(f'data=[{{path="{named_scenes}",names=["object"]}}]', "run.steps=1")
+    engine = begun(recipe, tmp_path)
+    engine.train()
+    assert engine.best == []
+
+
 def test_a_batch_without_pairs_of_a_term_has_gradients_all_the_same(
     towers_recipe: Callable[..., ContrastiveRecipe], towers_desk: Path, named_scenes: Path
 ) -> None:
@@ -133,6 +152,7 @@ def test_wrong_recipes_are_refused(
 ) -> None:
     for change, complaint in {
         "run.longest=100": "positions",
+        "run.metric=named": "needs data.names",
         "augmentation.zoom_by_batch=false": "zoom_by_batch",
         f'data=[{{path="{towers_desk}/data",sentences=false}}]': "nothing to learn",
         f'data=[{{path="{towers_desk}/data",phrases=["x"],names=["x"]}}]': "in both",

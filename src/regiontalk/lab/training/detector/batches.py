@@ -173,12 +173,17 @@ class PhotoSource:
 
     config: Share
 
-    def __init__(self, dataset: Dataset, numbers: Sequence[int]) -> None:
-        """`numbers` are the places of the records in the data set."""
+    def __init__(self, dataset: Dataset, is_used: Callable[[Record], bool]) -> None:
         self.dataset = dataset
-        self.numbers = np.array(numbers, dtype=np.int64)
         self.cache: PhotoCache | None = None
-        self.sizes = np.array([(record.width, record.height) for record in self])
+        numbers = []
+        sizes = []
+        for number, record in enumerate(dataset):
+            if is_used(record):
+                numbers.append(number)
+                sizes.append((record.width, record.height))
+        self.numbers = np.array(numbers, dtype=np.int64)
+        self.sizes = np.array(sizes).reshape(-1, 2)
         self.shapes = self.sizes[:, 0] / self.sizes[:, 1]
 
     def __len__(self) -> int:
@@ -216,13 +221,12 @@ class Source(PhotoSource):
     def __init__(self, config: DataConfig, split: str, cleaning: str) -> None:
         self.config: DataConfig = config
         self.cleaning = cleaning
-        dataset = Dataset(config.path, split)
-        numbers = [
-            n for n, record in enumerate(dataset) if usable_phrases(record, config, cleaning)
-        ]
-        if not numbers:
+        super().__init__(
+            Dataset(config.path, split),
+            lambda record: bool(usable_phrases(record, config, cleaning)),
+        )
+        if not len(self):
             raise DataError(f"{config.path}: no {split} photo with a usable phrase")
-        super().__init__(dataset, numbers)
         self.name_weights = self._name_weights()
         self.proposals: dict[str, ScoredBoxes] | None = None
         if config.proposals is not None:

@@ -23,6 +23,8 @@ class TextDataConfig:
     """Its weight at the last step, with a linear change in between; None: no change."""
     sentences: bool = True
     """Learn the sentences of whole photos."""
+    require_sentences: bool = False
+    """Leave out photos without sentences."""
     phrases: tuple[str, ...] = ()
     """Region types whose phrases describe the region; `*` is every type that is not in `names`."""
     names: tuple[str, ...] = ()
@@ -33,6 +35,8 @@ class TextDataConfig:
     def __post_init__(self) -> None:
         if not (self.sentences or self.phrases or self.names):
             raise UsageError(f"{self.path}: nothing to learn: no sentences, phrases or names")
+        if self.require_sentences and not self.sentences:
+            raise UsageError(f"{self.path}: require_sentences needs sentences = true")
         if both := set(self.phrases) & set(self.names):
             raise UsageError(f"{self.path}: {sorted(both)[0]!r} is in both phrases and names")
 
@@ -112,6 +116,8 @@ class ContrastiveRecipe:
     def __post_init__(self) -> None:
         if not self.data:
             raise UsageError("the recipe has no [[data]]")
+        if self.run.metric == "named" and not any(data.names for data in self.data):
+            raise UsageError('run.metric = "named" needs data.names')
         if self.run.longest > self.net.text.positions:
             raise UsageError("run.longest cannot be more than net.text.positions")
         if self.augmentation.mosaic or not self.augmentation.zoom_by_batch:

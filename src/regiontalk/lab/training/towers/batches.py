@@ -125,15 +125,15 @@ class TextSource(PhotoSource):
 
     def __init__(self, config: TextDataConfig) -> None:
         self.config: TextDataConfig = config
-        dataset = Dataset(config.path, "train")
-        numbers = [number for number, record in enumerate(dataset) if self._has_texts(record)]
-        if not numbers:
+        super().__init__(Dataset(config.path, "train"), self._has_texts)
+        if not len(self):
             raise DataError(f"{config.path}: no train photo with a text to learn")
-        super().__init__(dataset, numbers)
 
     def _has_texts(self, record: Record) -> bool:
-        has_sentence = self.config.sentences and any(map(plain_text, record.sentences))
-        return has_sentence or bool(described_regions(record, self.config))
+        if self.config.sentences and any(map(plain_text, record.sentences)):
+            return True
+        is_enough = not self.config.require_sentences
+        return is_enough and bool(described_regions(record, self.config))
 
     def draw(self, record: Record, most: int, random: np.random.Generator) -> list[Described]:
         """One of the photo's sentences, and at most so many of its phrases and of its names."""

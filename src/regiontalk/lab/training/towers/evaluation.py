@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from PIL import Image
 from torch import Tensor
 
 from regiontalk import boxes as geometry
-from regiontalk.errors import RegionTalkError
+from regiontalk.errors import DataError, RegionTalkError
 from regiontalk.images.photo import open_photo, resize
 from regiontalk.lab.data.records import Dataset, Record, TrueRegion
 from regiontalk.lab.evaluation.naming import Named, evaluate_naming
@@ -67,8 +68,11 @@ class TowersModel:
     ) -> Iterator[tuple[list[RegionsOfPhoto], PhotoVectors]]:
         """The vectors of photos and of their regions, some photos at a time; of one that cannot be
         read, `skip` is told."""
-        readable = self._open(dataset, photos, skip)
-        while some := list(islice(readable, PHOTOS_AT_ONCE)):
+        chunks = iter(photos)
+        while chunk := list(islice(chunks, PHOTOS_AT_ONCE)):
+            some = _open(dataset, chunk, skip)
+            if not some:
+                continue
             most = 1 + max(len(photo.regions) for photo, _ in some)
             side = self.net.config.input_size
             boxes = np.tile(np.array([0, 0, side, side], dtype=np.float32), (len(some), most, 1))
@@ -80,15 +84,6 @@ class TowersModel:
             images = torch.from_numpy(pixels).permute(0, 3, 1, 2).to(self.device).float()
             vectors = self.net.read_photos(images, torch.from_numpy(boxes).to(self.device))
             yield [photo for photo, _ in some], vectors
-
-    def _open(
-        self, dataset: Dataset, photos: Iterable[RegionsOfPhoto], skip: Skip
-    ) -> Iterator[tuple[RegionsOfPhoto, Image.Image]]:
-        for photo in photos:
-            try:
-                yield photo, open_photo(dataset.read_photo(photo.record))
-            except RegionTalkError as error:
-                skip(f"{dataset.folder}: {photo.record.image}: {error.message}")
 
     def _stretched(self, photo: Image.Image) -> NDArray[np.uint8]:
         """The photo as the net gets it, (S, S, 3)."""
@@ -102,7 +97,9 @@ class TowersModel:
         self, dataset: Dataset, records: Iterable[Record], skip: Skip
     ) -> dict[str, ScoreMatrix]:
         """The scores of every photo with every sentence, by each of `SCORES`."""
-        described = [record for record in records if any(map(str.strip, record.sentences))]
+        described = [record for record in records if record.sentences]
+        if not described:
+            raise DataError(f"{dataset.folder}: no photo has a sentence")
         sentences = [sentence for record in described for sentence in record.sentences]
         texts = self.read_texts(sentences)
         rows: list[tuple[Tensor, Tensor]] = []
@@ -112,6 +109,8 @@ class TowersModel:
             seen += [photo.record for photo in some]
             by_vectors = vectors.boxes[:, 0] @ texts.texts.T
             rows.append((by_vectors.cpu(), self._word_scores(vectors.patches, texts).cpu()))
+        if not rows:
+            raise DataError(f"{dataset.folder}: no photo can be read")
         return self._matrices(rows, described, seen)
 
     def _word_scores(self, patches: Tensor, texts: TextVectors) -> Tensor:
@@ -160,6 +159,28 @@ class TowersModel:
             scores = (vectors.boxes @ texts.T).cpu().numpy()  # (N, B, names)
             for photo, of_photo in zip(some, scores, strict=True):
                 yield photo, of_photo[_rows(photo)]
+
+
+def _open(
+    dataset: Dataset, photos: Sequence[RegionsOfPhoto], skip: Skip
+) -> list[tuple[RegionsOfPhoto, Image.Image]]:
+    """The photos that can be read, opened at the same time."""
+
+    def attempt(photo: RegionsOfPhoto) -> Image.Image | RegionTalkError:
+        try:
+            return open_photo(dataset.read_photo(photo.record))
+        except RegionTalkError as error:
+            return error
+
+    with ThreadPoolExecutor(len(photos)) as pool:
+        opened = list(pool.map(attempt, photos))
+    readable = []
+    for photo, image in zip(photos, opened, strict=True):
+        if isinstance(image, RegionTalkError):
+            skip(f"{dataset.folder}: {photo.record.image}: {image.message}")
+        else:
+            readable.append((photo, image))
+    return readable
 
 
 def _rows(photo: RegionsOfPhoto) -> list[int]:

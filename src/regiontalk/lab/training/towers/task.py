@@ -139,7 +139,8 @@ class ContrastiveTask(Task):
         skip: Skip,
     ) -> dict[str, float]:
         """Ranking of the first data set's dev photos, and the share of right names on the dev
-        photos of all data sets with names; in percent."""
+        photos of all data sets with names; in percent. None where dev has nothing that
+        `run.metric` is about."""
         model = TowersModel(net, self.words, device)
         metrics = self._ranking(model, skip)
         named = {
@@ -149,7 +150,7 @@ class ContrastiveTask(Task):
         }
         if named:
             metrics |= {"named": sum(named.values()) / len(named), **named}
-        return metrics
+        return metrics if self.recipe.run.metric in metrics else {}
 
     def _ranking(self, model: TowersModel, skip: Skip) -> dict[str, float]:
         dataset = Dataset(self.recipe.data[0].path, "dev")
