@@ -65,7 +65,7 @@ def test_the_folder_has_what_reading_needs(exported: Path, trained: TrainedTower
     assert WordPieces.load(exported / "vocab.txt") == trained.pieces
     settings = json.loads((exported / "towers.json").read_text())
     assert settings["input_size"] == 64
-    assert settings["scales"]["words"] == pytest.approx(float(trained.net.scale("words")))
+    assert settings["scales"]["words"] == pytest.approx(float(trained.net.scale("words").detach()))
 
 
 def test_eight_bits_and_fewer_pieces(
