@@ -11,8 +11,11 @@ import pytest
 import torch
 
 from regiontalk.cli.main import run as main
-from regiontalk.lab.export.towers import without_other_pieces
+from regiontalk.lab.export.towers import trace_towers, without_other_pieces
+from regiontalk.lab.nets import vit
 from regiontalk.lab.nets.alignment import Texts
+from regiontalk.lab.nets.text_tower import TextTowerConfig
+from regiontalk.lab.nets.two_towers import TwoTowers, TwoTowersConfig
 from regiontalk.lab.training.checkpoints import TrainedTowers, find_checkpoint, load_towers
 from regiontalk.lab.training.towers.batches import encode_texts
 from regiontalk.language.wordpiece import WordPieces
@@ -47,6 +50,25 @@ def test_photos_get_the_vectors_of_torch(
     vectors = run(exported / "photo.onnx", images=images, boxes_xyxy=corners)
     for ours, theirs in zip(vectors, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def test_vit_s_gets_the_vectors_of_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With two of its blocks, to be quick; for one photo and for three."""
+    monkeypatch.setattr(vit, "DEPTH", 2)
+    monkeypatch.setattr(vit, "TAPPED_BLOCKS", (0, 1))
+    text = TextTowerConfig(blocks=1, width=16, heads=2, positions=12)
+    net = TwoTowers(TwoTowersConfig(input_size=64, size=16, text=text), 20).eval()
+    torch.nn.init.normal_(net.photo.positions)
+    graph = trace_towers(net)["photo"]
+    (tmp_path / "photo.onnx").write_bytes(graph.SerializeToString())
+    for count, boxes in ((1, 1), (3, 2)):
+        images = torch.rand(count, 3, 64, 64) * 255
+        corners = torch.tensor([0.0, 0, 64, 64]).expand(count, boxes, 4)
+        with torch.inference_mode():
+            expected = net.read_photos(images, corners)
+        vectors = run(tmp_path / "photo.onnx", images=images, boxes_xyxy=corners)
+        for ours, theirs in zip(vectors, expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=1e-4)
 
 
 @pytest.mark.parametrize("texts", [["a red ring"], ["a blue circle and a ring", "", "green"]])

@@ -111,9 +111,7 @@ class TwoTowers(nn.Module):
     def _photo_tokens(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """A token of the whole photo (N, E), and the map of patches (N, E, h, w)."""
         if isinstance(self.photo, ViTTokens):
-            height, width = images.shape[2:]
-            sizes = images.new_tensor([[width, height]]).expand(len(images), 2)
-            return self.photo.class_and_patches(images, sizes)
+            return self.photo.class_and_patches(images)
         patches = self.photo(images)[1]
         return patches.mean(dim=(2, 3)), patches
 

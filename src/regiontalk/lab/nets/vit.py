@@ -78,30 +78,36 @@ class ViTTokens(nn.Module):
             return DEPTH - int(rest.split(".", 1)[0])
         return 0 if part == "norm" or part in self.new_layers else DEPTH + 1
 
-    def class_and_patches(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-        """The class token (N, E) and the other tokens as a map (N, E, h, w), of the last block."""
-        taps, height, width = self._taps(images, sizes)
+    def class_and_patches(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """The class token (N, E) and the other tokens as a map (N, E, h, w), of the last block, of
+        photos that fill their images."""
+        taps, height, width = self._taps(images, None)
         tokens = self.norm(taps[-1])
         return tokens[:, 0], _as_map(tokens[:, 1:], height, width)
 
-    def _taps(self, images: Tensor, sizes: Tensor) -> tuple[list[Tensor], int, int]:
+    def _taps(self, images: Tensor, sizes: Tensor | None) -> tuple[list[Tensor], int, int]:
         """The tokens (N, T, E) after each of `TAPPED_BLOCKS`, not normalised, and h and w.
 
-        `sizes` (N, 2): width and height of the photos inside the images. Padding in a batch does
-        not change the result: positions are relative to the photo, and no token attends to padding.
+        `sizes` (N, 2): width and height of the photos inside the images; None: they fill them.
+        Padding in a batch does not change the result: positions are relative to the photo, and no
+        token attends to padding.
         """
         patches = self.patches(self.normalize(images))  # (N, E, h, w)
         height, width = patches.shape[2:]
-        x = patches.flatten(2).transpose(1, 2) + self._positions(sizes, height, width).flatten(1, 2)
-        class_token: Tensor = self.class_token  # (1, 1, E)
         mask = None
+        class_token: Tensor = self.class_token  # (1, 1, E)
+        if sizes is None:
+            sizes = images.new_tensor([[width * STRIDE, height * STRIDE]])  # (1, 2)
+            class_token = class_token.expand(len(images), -1, -1)
         # A single photo is padded by less than a patch: no mask is needed, and its graph has none.
-        if len(images) > 1:
+        elif len(images) > 1:
             class_token = class_token.expand(len(images), -1, -1)
             inside = cells_inside(sizes, height, width).flatten(1)
             mask = F.pad(inside, (1, 0), value=True)[:, None, None]  # (N, 1, 1, T)
             if mask.all():  # attention without a mask is several times as fast on a GPU
                 mask = None
+        positions = self._positions(sizes, height, width).flatten(1, 2)
+        x = patches.flatten(2).transpose(1, 2) + positions
         x = torch.cat([class_token.to(x.dtype), x], dim=1)  # (N, T, E)
         taps = []
         for number, block in enumerate(self.blocks):
