@@ -1,5 +1,5 @@
-"""Two towers as ONNX graphs beside the pieces of their words: `photo.onnx`, `text.onnx`, `vocab.txt`,
-`towers.json` and `SHA256SUMS`. No model reads such a folder yet."""
+"""Two towers as ONNX graphs, with the pieces of their words: `photo.onnx`, `text.onnx`,
+`vocab.txt`, `towers.json` and `SHA256SUMS`. No model reads such a folder yet."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -183,7 +183,7 @@ class PhotoSource:
                 numbers.append(number)
                 sizes.append((record.width, record.height))
         self.numbers = np.array(numbers, dtype=np.int64)
-        self.sizes = np.array(sizes).reshape(-1, 2)
+        self.sizes: NDArray[Any] = np.array(sizes).reshape(-1, 2)  # width and height
         self.shapes = self.sizes[:, 0] / self.sizes[:, 1]
 
     def __len__(self) -> int:

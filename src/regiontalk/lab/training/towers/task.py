@@ -108,8 +108,8 @@ class ContrastiveTask(Task):
         if not any(map(self.weight, terms)):
             return {}
         if pairs is None:
-            # No photo of the batch has such a text. Zero, but with gradients, which the processes of
-            # a run must all have.
+            # No photo of the batch has such a text. Zero, but with gradients, which the processes
+            # of a run must all have.
             return {name: 0.0 * self.net.scale(name) for name in terms}
         texts = self.net.read_texts(pairs.texts)
         vectors = photos.boxes.flatten(0, 1)[pairs.rows]  # (K, D)
