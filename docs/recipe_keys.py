@@ -28,7 +28,9 @@ from regiontalk.lab.nets.language import LanguageConfig
 from regiontalk.lab.nets.localization import LocalizationConfig
 from regiontalk.lab.nets.multimodal_rnn import MultimodalRNNConfig
 from regiontalk.lab.nets.recognition import RecognitionConfig
-from regiontalk.lab.training.recipe import detector, heads, language, shared
+from regiontalk.lab.nets.text_tower import TextTowerConfig
+from regiontalk.lab.nets.two_towers import TwoTowersConfig
+from regiontalk.lab.training.recipe import detector, heads, language, shared, towers
 from regiontalk.models.settings import PredictionConfig, SentencePredictionConfig
 
 PAGE = Path(__file__).with_name("recipe-keys.md")
@@ -108,6 +110,20 @@ KINDS: dict[str, tuple[str, tuple[Table, ...]]] = {
             ("`[[data]]` of a language model", language.LanguageDataConfig),
         ),
     ),
+    'Two towers (`kind = "contrastive"`)': (
+        "`[augmentation]` is that of detectors, with `zoom_by_batch = true` and `resolution = [160, 640]` as defaults. "
+        "`[backbone_optimizer]`, `[text_optimizer]` and `[optimizer]` have the keys of an optimiser; their `kind` "
+        'defaults to `"adamw"`, their rates to 6e-5, 6e-5 and 6e-4, and `backbone_optimizer.layer_decay` to 0.8. '
+        "`[schedule]` defaults to a warm-up of 100 steps, a cosine and `clip_norm = 1.0`.",
+        (
+            ("The recipe of two towers", towers.ContrastiveRecipe),
+            ("`[run]` of two towers", towers.ContrastiveRunConfig),
+            ("`[[data]]` of two towers", towers.TextDataConfig),
+            ("`[net]` of two towers", TwoTowersConfig),
+            ("`[net.text]`", TextTowerConfig),
+            ("`[losses]` of two towers", towers.ContrastiveLossConfig),
+        ),
+    ),
 }
 RECIPES = (
     detector.FCLNRecipe,
@@ -115,6 +131,7 @@ RECIPES = (
     heads.SentencesRecipe,
     heads.JointRecipe,
     language.LanguageRecipe,
+    towers.ContrastiveRecipe,
 )
 SHOWN_ONCE = {
     heads.AlignmentRunConfig: shared.RunConfig,
@@ -122,6 +139,7 @@ SHOWN_ONCE = {
     heads.JointRunConfig: shared.RunConfig,
     language.LanguageRunConfig: shared.RunConfig,
     language.LanguageDataConfig: detector.DataConfig,
+    towers.ContrastiveRunConfig: shared.RunConfig,
 }
 """Tables that only show what they do not have from another one, but for its changed keys."""
 

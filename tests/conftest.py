@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -352,6 +353,109 @@ def aligning_model(alignment_run: Path, tiny_model: Path) -> Path:
 
     folder = alignment_run.parent / "aligning"
     add_heads(tiny_model, folder, "aligning", load_heads([alignment_run], "float32"))
+    return folder
+
+
+TOWERS_RECIPE = """
+kind = "contrastive"
+pieces = "{folder}/vocab.txt"
+[run]
+steps = 60
+batch = 12
+workers = 0
+log_every = 1
+evaluate_every = 30
+evaluate_photos = 16
+[[data]]
+path = "{folder}/data"
+phrases = ["*"]
+[net]
+backbone = "tiny"
+input_size = 64
+size = 32
+[net.text]
+blocks = 1
+width = 32
+heads = 2
+positions = 64
+[augmentation]
+flip = 0.5
+resolution = [40, 128]
+zoom_by_batch = true
+[backbone_optimizer]
+kind = "adamw"
+rate = 3e-3
+[text_optimizer]
+kind = "adamw"
+rate = 3e-3
+[optimizer]
+kind = "adamw"
+rate = 3e-3
+[schedule]
+warmup = 10
+decay = "cosine"
+clip_norm = 5.0
+ema = 0.95
+"""
+
+
+@pytest.fixture(scope="session")
+def towers_desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with drawn scenes, the WordPiece vocabulary of their sentences, and a `recipe.toml`
+    of two small towers; not to be changed."""
+    from regiontalk.lab.data.drawn import COLOURS, SHAPES, write_scenes
+
+    folder = tmp_path_factory.mktemp("towers")
+    write_scenes(folder / "data", train=48, dev=16, long_side=64, shapes=2)
+    pieces = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "and", *COLOURS, *SHAPES)
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
+    (folder / "recipe.toml").write_text(TOWERS_RECIPE.format(folder=folder), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def towers_recipe(towers_desk: Path) -> Callable[..., Any]:
+    """The recipe of `towers_desk`, with changes as arguments."""
+    from regiontalk.lab.training.recipe import load_recipe
+
+    return lambda *changes: load_recipe(towers_desk / "recipe.toml", changes)
+
+
+@pytest.fixture(scope="session")
+def towers_run(towers_recipe: Callable[..., Any], towers_desk: Path) -> Path:
+    """The finished run of `towers_recipe`; not to be changed."""
+    import torch
+
+    from regiontalk.lab.training.engine import Engine
+    from regiontalk.lab.training.towers.task import ContrastiveTask
+
+    class Nobody:
+        def step(self, *_: object) -> None: ...
+        def say(self, _: str) -> None: ...
+
+    folder = towers_desk / "run"
+    task = ContrastiveTask.begin(towers_recipe())
+    Engine(task, folder, torch.device("cpu"), Nobody()).train()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def named_scenes(towers_desk: Path) -> Path:
+    """The scenes of `towers_desk`, whose shapes are called by their colours, without sentences."""
+    from regiontalk.lab.data.records import Dataset, TrueRegion
+
+    folder = towers_desk / "named"
+    folder.mkdir()
+    lines = []
+    for record in Dataset(towers_desk / "data"):
+        colours = tuple(
+            TrueRegion(region.xyxy, region.phrase.split()[1], "object") for region in record.regions
+        )
+        named = replace(record, regions=colours, sentences=())
+        lines.append(json.dumps(named.to_dict()) + "\n")
+    (folder / "annotations.jsonl").write_text("".join(lines), encoding="utf-8")
+    for shard in (towers_desk / "data").glob("*.tar"):
+        shutil.copy(shard, folder)
     return folder
 
 

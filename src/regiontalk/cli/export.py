@@ -50,6 +50,14 @@ from regiontalk.models.folder import INFO, PRECISIONS, check_free, read_model_fo
     type=click.FloatRange(min=0),
     help="β of eq. 12, for an alignment net: larger values give longer segments.",
 )
+@click.option(
+    "--texts-of",
+    type=PLACE,
+    multiple=True,
+    metavar="DATA",
+    help="For two towers: keep only the pieces of words that occur in the texts of this data set. "
+    "Can be repeated.",
+)
 @quiet_option
 def command(
     *,
@@ -61,6 +69,7 @@ def command(
     teacher: Path | None,
     share: Path | None,
     beta: float | None,
+    texts_of: tuple[Path, ...],
     quiet: bool,
 ) -> None:
     """Turn a trained CHECKPOINT into the model folder OUT, which runs without torch.
@@ -71,6 +80,9 @@ def command(
 
     The checkpoint of a language model (a recipe of kind "language") gives a copy of the model that
     its run started from, with the new captions. `regiontalk fit` should follow.
+
+    The checkpoint of two towers (kind "contrastive") gives the graphs of both towers and the text
+    tower's vocabulary.
 
     CHECKPOINT may also be a model folder: OUT is then a copy of it with the heads that --add names.
 
@@ -93,7 +105,13 @@ def command(
             "--teacher needs a checkpoint, and cannot be used with --add or --precision"
         )
     trained = checkpoint if is_folder else find_checkpoint(checkpoint)
-    is_language = not is_folder and read_state(trained)["kind"] == "language"
+    kind = None if is_folder else read_state(trained)["kind"]
+    is_language = kind == "language"
+    is_towers = kind == "contrastive"
+    if is_towers and (teacher or heads):
+        raise UsageError("two towers have neither heads nor a teacher")
+    if texts_of and not is_towers:
+        raise UsageError("--texts-of is for two towers")
     if is_language and (teacher or heads or precision):
         raise UsageError(
             "a language model takes heads and precision from the model it started from"
@@ -110,6 +128,11 @@ def command(
         elif is_language:
             export_language(trained, out, name, share)
             precision = read_model_folder(out).info.precision
+        elif is_towers:
+            from regiontalk.lab.export.towers import export_towers
+
+            precision = precision or PRECISIONS[0]
+            export_towers(trained, out, precision, texts_of)
         elif teacher is not None:
             record.uses("teacher", teacher)
             precision = read_model_folder(teacher).info.precision

@@ -155,6 +155,11 @@ class Measurement:
         if gpu := options.device_name(place, device):
             self.record.values["device"] = gpu
 
+    def skip(self, message: str) -> None:
+        """Notes a photo that cannot be read, and is left out."""
+        place, _, text = message.partition(": ")
+        self.problems.add(place, f"{text}; skipped")
+
     def predictions(
         self, path: Path, sizes: Mapping[str, tuple[int, int]]
     ) -> Iterator[ImageRegions]:

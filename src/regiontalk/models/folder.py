@@ -184,8 +184,8 @@ class ModelFolder:
 
 def detector_fingerprint(graphs: Mapping[str, bytes]) -> str:
     """Identifies a source of region codes: a hash of the graphs that compute them."""
-    return _digest(
-        "".join(_digest(graphs[name]) for name in ("propose", "recognize", "appear")).encode()
+    return digest_of(
+        "".join(digest_of(graphs[name]) for name in ("propose", "recognize", "appear")).encode()
     )
 
 
@@ -304,15 +304,23 @@ def write_model_folder(
         files[NAMES] = names.to_bytes()
     if background is not None:
         files[BACKGROUND] = background
-    digests = {name: _digest(files[name]) for name in sorted(files)}
+    digests = {name: digest_of(files[name]) for name in sorted(files)}
     shared = {
         name: there[name] for name in files if name in there and there[name].digest == digests[name]
     }
     files = {name: data for name, data in files.items() if name not in shared}
     places = {name: shared[name].place if name in shared else name for name in digests}
-    files[SUMS] = "".join(
-        f"{digest}  {places[name]}\n" for name, digest in digests.items()
-    ).encode()
+    files[SUMS] = sums_file({places[name]: digest for name, digest in digests.items()})
+    write_files(path, files)
+
+
+def sums_file(digests: Mapping[str, str]) -> bytes:
+    """SHA256SUMS: place of a file -> digest."""
+    return "".join(f"{digest}  {place}\n" for place, digest in digests.items()).encode()
+
+
+def write_files(path: Path, files: Mapping[str, bytes]) -> None:
+    """Writes a new folder, whole or not at all."""
     with new_folder(path) as partial:
         for name, data in files.items():
             (partial / name).write_bytes(data)
@@ -351,7 +359,7 @@ def _read_checked(path: Path) -> dict[str, bytes]:
         raise ModelError(f"{path / extra[0]}: not named in {SUMS}", hint=_AGAIN)
     files = {name: read_file(path / entry.place, LARGEST_GRAPH) for name, entry in sums.items()}
     for name, data in files.items():
-        if _digest(data) != sums[name].digest:
+        if digest_of(data) != sums[name].digest:
             place = path / sums[name].place
             raise ModelError(
                 f"{place}: damaged, or of another model (its SHA-256 is wrong)", hint=_AGAIN
@@ -406,5 +414,5 @@ def _read_info(path: Path, data: bytes) -> ModelInfo:
     return info
 
 
-def _digest(data: bytes) -> str:
+def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()

@@ -1,4 +1,4 @@
-"""`regiontalk evaluate alignment`, `grounding` and `vector-lengths`."""
+"""`regiontalk evaluate alignment`, `naming`, `grounding` and `vector-lengths`."""
 
 from __future__ import annotations
 
@@ -238,3 +238,51 @@ def test_names_come_from_a_file_or_from_a_model(phrased: Path, tiny_model: Path)
     )
     assert run([*options[:3], str(phrased / "annotations.jsonl"), "--model", str(tiny_model)]) == 2
     assert run([*options, "--model", str(phrased)]) == 6
+
+
+def test_two_towers_rank_photos_by_both_scores(
+    towers_run: Path, towers_desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    on_data = ["--truth", str(towers_desk / "data"), "--split", "dev", "--device", "cpu"]
+    assert run(["evaluate", "alignment", str(towers_run), *on_data, "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert (figures["images"], figures["sentences"]) == (16, 16)
+    log = [json.loads(line) for line in (towers_run / "log.jsonl").read_text().splitlines()]
+    best = max((line["dev"] for line in log if "dev" in line), key=lambda dev: float(dev["r1"]))
+    for name, figure in {
+        "": figures,
+        "global_": figures["global"],
+        "words_": figures["words"],
+    }.items():
+        mean = (figure["image_to_text"]["r1"] + figure["text_to_image"]["r1"]) / 2
+        assert mean == pytest.approx(best[f"{name}r1"])
+    assert run(["evaluate", "alignment", str(towers_run), *on_data, "--first", "5"]) == 0
+    shown = capsys.readouterr().out
+    assert "5 images" in shown
+    assert "by words and patches" in shown
+
+
+def test_two_towers_name_boxes(
+    towers_run: Path, named_scenes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [
+        "evaluate",
+        "naming",
+        str(towers_run),
+        "--truth",
+        str(named_scenes),
+        "--smallest",
+        "0",
+    ]
+    command += ["--split", "dev", "--device", "cpu"]
+    assert run([*command, "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["names"] == 4
+    assert figures["right"] > 40  # chance: 25
+    names = tmp_path / "names.txt"
+    names.write_text("red\nblue\nred\n\n", encoding="utf-8")
+    assert run([*command, "--names", str(names), "--longest-side", "32"]) == 0
+    assert "among 2 names" in capsys.readouterr().out
+    names.write_text("\n \n", encoding="utf-8")
+    assert run([*command, "--names", str(names)]) == 2
+    assert "no names in it" in capsys.readouterr().err

@@ -34,6 +34,16 @@ def test_photos_of_a_batch_are_seen_as_if_alone(net: ViT) -> None:
     torch.testing.assert_close(together[1:, :, :4], second, rtol=1e-4, atol=1e-4)
 
 
+def test_photos_that_fill_their_images_need_no_sizes(net: ViT) -> None:
+    torch.manual_seed(2)
+    images = torch.rand(2, 3, 48, 64) * 255
+    _, expected = net(images, sizes((64, 48), (64, 48)))
+    class_token, patches = net.class_and_patches(images)
+    torch.testing.assert_close(patches, expected, rtol=1e-4, atol=1e-4)
+    alone, _ = net.class_and_patches(images[1:])
+    torch.testing.assert_close(class_token[1:], alone, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize(("width", "height"), [(128, 64), (64, 96), (16, 1024)])
 def test_the_grid_of_positions_is_stretched_over_the_photo(
     net: ViT, width: int, height: int

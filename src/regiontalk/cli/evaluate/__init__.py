@@ -8,7 +8,14 @@ from regiontalk.cli.evaluate import benchmarks, files, judge, model, retrieval, 
 
 COMMANDS = (
     *(files.dense, files.captions, files.regions, files.ranking, files.calibration),
-    *(model.alignment, model.find, model.grounding, model.names, model.vector_lengths),
+    *(
+        model.alignment,
+        model.find,
+        model.grounding,
+        model.names,
+        model.naming,
+        model.vector_lengths,
+    ),
     *(retrieval.queries, retrieval.retrieval, search.search, teach.teach, judge.judge),
     *(benchmarks.objects, benchmarks.chair, benchmarks.diversity, benchmarks.context),
 )

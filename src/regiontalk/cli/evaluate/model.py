@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,14 +22,16 @@ from regiontalk.cli.measurement import (
     split_option,
     truth_option,
 )
+from regiontalk.cli.names_option import read_lines_of
 from regiontalk.cli.splits import test_split_option
 from regiontalk.errors import UsageError, need
 from regiontalk.io.files import replacing
-from regiontalk.lab.data.records import Dataset, open_split
+from regiontalk.lab.data.records import Dataset, Record, open_split
 
 if TYPE_CHECKING:
     from regiontalk.lab.codes.store import CodedPhotos
     from regiontalk.lab.evaluation.alignment import AlignedPhotos
+    from regiontalk.lab.training.towers.evaluation import TowersModel
 
 _on_data = options.with_options(
     click.option(
@@ -144,9 +147,9 @@ def alignment(
     """Rank images by sentences and sentences by images: R@1/5/10, median rank (K&FF table 1).
 
     MODEL is a model folder (`embedded`: the one in the package), which looks at the photos as
-    `regiontalk align` does; or an alignment run or one of its step-… folders, which need --codes.
-    The figures of a run are the mean over its best checkpoints, as in the paper (`run.keep_best`).
-    --device is for runs.
+    `regiontalk align` does; or an alignment run or one of its step-… folders, which need --codes;
+    or a run of two towers, which looks at the photos. The figures of an alignment run are the mean
+    over its best checkpoints, as in the paper (`run.keep_best`). --device is for runs.
     """
     from regiontalk.lab.evaluation.alignment import AlignedPhotos
     from regiontalk.lab.evaluation.ranking import evaluate_ranking
@@ -156,6 +159,9 @@ def alignment(
     if not options.is_run(model):
         photos = AlignedPhotos.of_model(measurement.model(model, dataset))
         scores = iter([photos.score_matrix(records)])
+    elif _is_two_towers(model):
+        _rank_by_towers(model, dataset, records, device, measurement)
+        return
     else:
         from regiontalk.lab.training.checkpoints import best_checkpoints
         from regiontalk.lab.training.heads.evaluation import score_matrices
@@ -167,6 +173,90 @@ def alignment(
         scores = score_matrices(model, coded, list(records), pick_device(device))
     figures = evaluate_ranking(scores, intervals=True)
     measurement.finish(figures, ranking_table(figures), intervals_table(figures["intervals"]))
+
+
+def _rank_by_towers(
+    run: Path, dataset: Dataset, records: Iterable[Record], device: str, measurement: Measurement
+) -> None:
+    """The figures of both scores of two towers, and of each."""
+    from regiontalk.lab.evaluation.ranking import evaluate_ranking
+
+    towers = _load_towers(run, device, measurement)
+    matrices = towers.score_matrices(dataset, records, measurement.skip)
+    by_score = {name: evaluate_ranking([matrix]) for name, matrix in matrices.items()}
+    both = by_score.pop("both")
+    titles = {"global": "by the vectors of photo and sentence", "words": "by words and patches"}
+    tables = [(titles[name], *ranking_table(figures)[1:]) for name, figures in by_score.items()]
+    measurement.finish({**both, **by_score}, ranking_table(both), *tables)
+
+
+@click.command()
+@click.argument("run", type=options.PLACE)
+@click.option("--truth", type=options.PLACE, required=True, help="A data set folder.")
+@test_split_option
+@click.option(
+    "--names",
+    "names_file",
+    type=options.FILE,
+    help="A text file with a name on each line. Default: all names of the split.",
+)
+@click.option(
+    "--smallest",
+    type=click.FloatRange(min=0),
+    default=32,
+    show_default=True,
+    metavar="PX",
+    help="Leave out objects smaller than PX × PX pixels of the original photo.",
+)
+@click.option(
+    "--longest-side",
+    type=click.IntRange(min=16),
+    metavar="PX",
+    help="Shrink photos to this long side first: do names depend on sharpness?",
+)
+@options.device_option
+@measured("naming")
+def naming(
+    *,
+    run: Path,
+    truth: Path,
+    split: str,
+    names_file: Path | None,
+    smallest: float,
+    longest_side: int | None,
+    device: str,
+    measurement: Measurement,
+) -> None:
+    """Name boxes and whole photos among a list of names: the nearest name, and the best five.
+
+    RUN is a run of two towers or one of its step-… folders. Regions of type `object` and `whole`
+    have a name.
+    """
+    from regiontalk.lab.evaluation.naming import named_regions, names_in
+
+    dataset = open_split(truth, split)
+    towers = replace(_load_towers(run, device, measurement), longest_side=longest_side)
+    names = names_in(dataset) if names_file is None else _listed_names(names_file)
+    from regiontalk.lab.training.towers.evaluation import RegionsOfPhoto, name_photos
+
+    settings = {"names": len(names), "smallest": smallest, "longest_side": longest_side}
+    measurement.record.values["settings"] = settings
+    photos = (
+        RegionsOfPhoto(record, regions)
+        for record in measurement.photos(dataset)
+        if (regions := named_regions(record, smallest))
+    )
+    figures = name_photos(towers, dataset, photos, names, measurement.skip)
+    rows = [
+        (title, f"{figures[name]:.2f}")
+        for name, title in {
+            "right": "right",
+            "among_best_five": "among the best five",
+            "name_mean": "mean over the names",
+        }.items()
+    ]
+    title = f"{figures['regions']} regions among {figures['names']} names, in %"
+    measurement.finish(figures, (title, ("", ""), rows))
 
 
 @click.command()
@@ -311,6 +401,33 @@ def vector_lengths(
         for name in ("regions_by_score", "regions_by_area")
     ]
     measurement.finish(figures, *ends, *bands)
+
+
+def _listed_names(file: Path) -> list[str]:
+    """The names in a file, each once."""
+    names = list(dict.fromkeys(filter(None, map(str.strip, read_lines_of(file)))))
+    if not names:
+        raise UsageError(f"{file}: no names in it", hint="one name per line")
+    return names
+
+
+def _is_two_towers(run: Path) -> bool:
+    from regiontalk.lab.training.checkpoints import read_state
+
+    return bool(read_state(options.checkpoint_of(run))["kind"] == "contrastive")
+
+
+def _load_towers(run: Path, device: str, measurement: Measurement) -> TowersModel:
+    """The best checkpoint of a run of two towers."""
+    checkpoint = options.checkpoint_of(run)
+    from regiontalk.lab.training.checkpoints import load_towers
+    from regiontalk.lab.training.processes import pick_device
+    from regiontalk.lab.training.towers.evaluation import TowersModel
+
+    on = pick_device(device)
+    trained = load_towers(checkpoint, on)
+    measurement.uses_model(checkpoint, device)
+    return TowersModel(trained.net, trained.pieces, on)
 
 
 def _load_codes(codes: Path | None, measurement: Measurement) -> CodedPhotos:

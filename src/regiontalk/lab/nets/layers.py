@@ -1,4 +1,4 @@
-"""Layers that several backbones use."""
+"""Layers that several nets use."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 STRIDE = 16  # pixels between two cells of every backbone's feature map
 
@@ -70,3 +71,37 @@ class SameConv(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.active(self.norm(self.conv(self.pad(x))))
+
+
+class Attention(nn.Module):
+    """Multi-head attention of tokens on each other: E numbers of each of T tokens."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width)
+        self.proj = nn.Linear(width, width)
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """Tokens (N, T, E), and which of them are attended to (N, 1, 1, T; None: all) -> (N, T,
+        E)."""
+        count, tokens, width = x.shape
+        # Linear layers get matrices, not stacks of them: only those become `Gemm`, which export can
+        # store in 8 bits.
+        qkv = self.qkv(x.flatten(0, 1)).view(count, tokens, 3, self.heads, width // self.heads)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # (N, heads, T, E / heads) each
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        mixed = mixed.transpose(1, 2).reshape(count * tokens, width)
+        return self.proj(mixed).view(count, tokens, width)
+
+
+class MLP(nn.Module):
+    """Two linear layers with GELU between them, on each token."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(width, 4 * width)
+        self.fc2 = nn.Linear(4 * width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc2(F.gelu(self.fc1(x.flatten(0, 1)))).view_as(x)

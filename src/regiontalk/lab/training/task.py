@@ -15,6 +15,7 @@ from torch import Tensor
 from regiontalk.lab.training.loader import Batches
 from regiontalk.lab.training.recipe import to_dict
 from regiontalk.language.vocabulary import Vocabulary
+from regiontalk.language.wordpiece import WordPieces
 
 Skip = Callable[[str], None]
 """Is told, in a line, of a photo that cannot be read and is left out; raises if none may be left
@@ -28,7 +29,7 @@ class Task(ABC):
 
     recipe: Any
     """A `Recipe`."""
-    words: Vocabulary
+    words: Vocabulary | WordPieces
     net: Any
     """An `nn.Module`."""
 

@@ -7,7 +7,11 @@ import math
 import pytest
 import torch
 
-from regiontalk.lab.training.heads.ranking_losses import contrastive_loss, margin_loss
+from regiontalk.lab.training.heads.ranking_losses import (
+    contrastive_loss,
+    margin_loss,
+    matching_loss,
+)
 
 OWNERS = torch.tensor([0, 0, 1, 2])
 
@@ -71,3 +75,32 @@ def test_contrastive() -> None:
         total -= math.log(own / images) + math.log(own / (own + others))
     found = contrastive_loss(scores, OWNERS, torch.tensor(scale))
     assert float(found) == pytest.approx(total / 8, abs=1e-5)
+
+
+def test_matches_of_one_sentence_a_photo_are_the_contrastive_loss() -> None:
+    scores = random_scores(3, 3)
+    owners = torch.arange(3)
+    scale = torch.tensor(4.0)
+    expected = contrastive_loss(scores, owners, scale)
+    torch.testing.assert_close(matching_loss(scores, torch.eye(3).bool(), scale, 0.0), expected)
+
+
+def test_several_matches_are_equally_right() -> None:
+    """Two boxes are called by the first of two names, none by the second, and a third box by
+    neither."""
+    scores = random_scores(3, 2)
+    matches = torch.tensor([[True, False], [True, False], [False, False]])
+    by_name = scores.log_softmax(dim=1)[:2, 0]
+    by_box = scores.log_softmax(dim=0)[:2, 0]
+    expected = -(by_name.mean() + by_box.mean()) / 2
+    found = matching_loss(scores, matches, torch.tensor(1.0), 0.0)
+    torch.testing.assert_close(found, expected)
+
+
+def test_smoothing_spreads_a_share_of_the_target() -> None:
+    scores = random_scores(4, 4)
+    log_probabilities = scores.log_softmax(dim=1), scores.log_softmax(dim=0)
+    targets = 0.9 * torch.eye(4) + 0.1 / 4
+    expected = -sum((targets * each).sum() / 4 for each in log_probabilities) / 2
+    found = matching_loss(scores, torch.eye(4).bool(), torch.tensor(1.0), 0.1)
+    torch.testing.assert_close(found, torch.as_tensor(expected))

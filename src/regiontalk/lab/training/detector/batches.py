@@ -7,11 +7,11 @@ workers or processes sees the same photos.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -40,11 +40,22 @@ from regiontalk.language import vocabulary as text
 from regiontalk.language.articles import with_article
 from regiontalk.language.vocabulary import END, LENGTH_STYLE, Vocabulary
 
+Loaded = TypeVar("Loaded")
+
 MOST_BROKEN = 20  # photos in a row that cannot be read: then it is not the photos
 MOST_STRETCH = 1.15  # how much the shape of a photo may change so that it fills its batch's
 MOST_WEIGHT = 4.0  # of a rare name's caption; that of a common one is no less than 1 / 4
 # Batches whose photos are sorted by shape together, so that little is padding.
 BATCHES_SORTED_TOGETHER = 16
+
+
+class Share(Protocol):
+    """How much of the mixture a data set is: a `[[data]]` of a recipe."""
+
+    @property
+    def share(self) -> float: ...
+    @property
+    def share_at_end(self) -> float | None: ...
 
 
 @dataclass(frozen=True)
@@ -157,30 +168,23 @@ def name_weights(phrases: Iterable[Phrase], power: float) -> dict[tuple[str, ...
     }
 
 
-class Source:
-    """One data set of the mixture: the records that have something to learn from."""
+class PhotoSource:
+    """The photos of one data set of a mixture, of which some records are used."""
 
-    def __init__(self, config: DataConfig, split: str, cleaning: str) -> None:
-        self.config = config
-        self.cleaning = cleaning
+    config: Share
+
+    def __init__(self, dataset: Dataset, is_used: Callable[[Record], bool]) -> None:
+        self.dataset = dataset
         self.cache: PhotoCache | None = None
-        self.dataset = Dataset(config.path, split)
-        self.numbers = np.array(
-            [
-                n
-                for n, record in enumerate(self.dataset)
-                if usable_phrases(record, config, cleaning)
-            ],
-            dtype=np.int64,
-        )
-        if not len(self.numbers):
-            raise DataError(f"{config.path}: no {split} photo with a usable phrase")
-        self.sizes = np.array([(record.width, record.height) for record in self])
+        numbers = []
+        sizes = []
+        for number, record in enumerate(dataset):
+            if is_used(record):
+                numbers.append(number)
+                sizes.append((record.width, record.height))
+        self.numbers = np.array(numbers, dtype=np.int64)
+        self.sizes: NDArray[Any] = np.array(sizes).reshape(-1, 2)  # width and height
         self.shapes = self.sizes[:, 0] / self.sizes[:, 1]
-        self.name_weights = self._name_weights()
-        self.proposals: dict[str, ScoredBoxes] | None = None
-        if config.proposals is not None:
-            self.proposals = read_region_file(Path(config.proposals), self)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -190,6 +194,43 @@ class Source:
 
     def record(self, number: int) -> Record:
         return self.dataset[int(self.numbers[number])]
+
+    def remember_photos(self, long_side: int) -> None:
+        """Keeps opened photos in memory, reduced to `long_side` at most."""
+        self.cache = PhotoCache(self.sizes.tolist(), long_side)
+
+    def photo(self, number: int) -> Image.Image:
+        """A photo, perhaps reduced; an error names it."""
+        record = self.record(number)
+
+        def decode() -> Image.Image:
+            return open_photo(self.dataset.read_photo(record))
+
+        try:
+            return decode() if self.cache is None else self.cache.get(number, decode)
+        except RegionTalkError as error:
+            raise DataError(f"{self.dataset.folder}: {record.image}: {error.message}") from error
+
+
+SourceOf = TypeVar("SourceOf", bound=PhotoSource)
+
+
+class Source(PhotoSource):
+    """One data set of the mixture: the records that have something to learn from."""
+
+    def __init__(self, config: DataConfig, split: str, cleaning: str) -> None:
+        self.config: DataConfig = config
+        self.cleaning = cleaning
+        super().__init__(
+            Dataset(config.path, split),
+            lambda record: bool(usable_phrases(record, config, cleaning)),
+        )
+        if not len(self):
+            raise DataError(f"{config.path}: no {split} photo with a usable phrase")
+        self.name_weights = self._name_weights()
+        self.proposals: dict[str, ScoredBoxes] | None = None
+        if config.proposals is not None:
+            self.proposals = read_region_file(Path(config.proposals), self)
 
     def phrases(self, record: Record) -> list[Phrase]:
         return usable_phrases(record, self.config, self.cleaning)
@@ -216,21 +257,10 @@ class Source:
     def texts(self) -> Iterator[str]:
         return (" ".join(phrase.words) for phrase in self._every_phrase())
 
-    def remember_photos(self, long_side: int) -> None:
-        """Keeps opened photos in memory, reduced to `long_side` at most."""
-        self.cache = PhotoCache(self.sizes.tolist(), long_side)
-
     def scene(self, number: int) -> Scene:
         """A photo with its phrases and proposals; an error names the photo."""
         record = self.record(number)
-
-        def decode() -> Image.Image:
-            return open_photo(self.dataset.read_photo(record))
-
-        try:
-            photo = decode() if self.cache is None else self.cache.get(number, decode)
-        except RegionTalkError as error:
-            raise DataError(f"{self.config.path}: {record.image}: {error.message}") from error
+        photo = self.photo(number)
         phrases = self.phrases(record)
         factors = np.array([photo.width / record.width, photo.height / record.height] * 2)
         boxes = np.array([phrase.xyxy for phrase in phrases]) * factors
@@ -254,23 +284,28 @@ class Source:
         return Scene(canvas, phrases, np.concatenate(phrase_boxes), np.concatenate(proposal_boxes))
 
 
-class Plan:
+class Plan(Generic[SourceOf]):
     """Which examples each step learns from: shares of the data sets, a fresh shuffle per epoch of
     each."""
 
-    def __init__(self, sources: Sequence[Source], steps: int, batch: int, seed: int) -> None:
+    def __init__(
+        self,
+        sources: Sequence[SourceOf],
+        steps: int,
+        batch: int,
+        seed: int,
+        sorted_together: int = BATCHES_SORTED_TOGETHER,
+    ) -> None:
+        """Photos of `sorted_together` batches are sorted by shape; 1: batches are random."""
         self.sources = sources
         self.steps = steps
         self.batch = batch
         self.seed = seed
         # within an epoch of every data set: else the same photo, sorted by shape, would fill a
         # batch
-        self.window = max(
-            1, min(BATCHES_SORTED_TOGETHER, *(len(source) // batch for source in sources))
-        )
-        self.counts = share_counts(
-            [source.config for source in sources], steps, batch
-        )  # (steps, sources)
+        self.window = max(1, min(sorted_together, *(len(source) // batch for source in sources)))
+        shares = [source.config for source in sources]
+        self.counts = share_counts(shares, steps, batch)  # (steps, sources)
         self.before = np.concatenate(
             [np.zeros((1, len(sources)), dtype=np.int64), np.cumsum(self.counts, axis=0)]
         )
@@ -297,7 +332,7 @@ class Plan:
                 yield Example(source, int(order[position]), seed)
 
 
-def share_counts(configs: Sequence[DataConfig], steps: int, batch: int) -> NDArray[np.int64]:
+def share_counts(configs: Sequence[Share], steps: int, batch: int) -> NDArray[np.int64]:
     """How many photos of a batch come from each data set, (steps, sources): the shares, rounded
     over time."""
     ratio = np.linspace(0, 1, steps)[:, None]
@@ -320,11 +355,27 @@ def share_counts(configs: Sequence[DataConfig], steps: int, batch: int) -> NDArr
     return counts
 
 
+def load_any(
+    example: Example, count: int, load: Callable[[Example], Loaded], skipped: list[str]
+) -> Loaded:
+    """The example, or if its photo cannot be read, another of the `count` of its data set, which
+    the example's seed decides; `skipped` gets a line for each that cannot."""
+    random = np.random.default_rng([example.seed, 2])
+    for _ in range(MOST_BROKEN):
+        try:
+            return load(example)
+        except RegionTalkError as error:
+            broken = error
+            skipped.append(error.message)
+            example = replace(example, number=int(random.integers(count)))
+    raise broken
+
+
 @dataclass(frozen=True)
 class TrainingBatches:
     """Step -> batch. Rank r of several takes every `ranks`-th photo of it."""
 
-    plan: Plan
+    plan: Plan[Source]
     words: Vocabulary
     long_side: int
     pad_to: int
@@ -352,19 +403,13 @@ class TrainingBatches:
         return replace(batch, sentences=picked, skipped=tuple(skipped))
 
     def _load_any(self, example: Example, size: tuple[int, int] | None, skipped: list[str]) -> Item:
-        """The example, or if its photo cannot be read, another of the same data set, which the
-        example's seed decides; `skipped` gets a line for each that cannot."""
-        source = self.plan.sources[example.source]
-        random = np.random.default_rng([example.seed, 2])
-        for _ in range(MOST_BROKEN):
-            try:
-                return self._load(example, size)
-            except RegionTalkError as error:
-                broken = error
-                skipped.append(error.message)
-                example = replace(example, number=int(random.integers(len(source))))
-                size = None
-        raise broken
+        """The example, or another photo of its data set, which has a size of its own."""
+        return load_any(
+            example,
+            len(self.plan.sources[example.source]),
+            lambda other: self._load(other, size if other is example else None),
+            skipped,
+        )
 
     def _sizes(self, examples: Sequence[Example], step: int) -> list[tuple[int, int] | None]:
         """The width and height that photos get before they are cropped; None where a photo's zoom

@@ -43,6 +43,28 @@ def contrastive_loss(scores: Tensor, owners: Tensor, scale: Tensor) -> Tensor:
     return (images + sentences) / 2
 
 
+def matching_loss(scores: Tensor, matches: Tensor, scale: Tensor, smoothing: float) -> Tensor:
+    """Differs from the paper: cross entropy of each row's and of each column's matches among all,
+    with scores (K, L) multiplied by `scale`; `matches` (K, L) says which pairs belong together.
+
+    Where something has several matches, each is as right as the others. With `smoothing`, this
+    share of the target is spread evenly over all. Rows and columns without a match are left out.
+    """
+    logits = scores * scale
+    halves = [
+        _cross_entropy(direction, targets, smoothing)
+        for direction, targets in ((logits, matches), (logits.T, matches.T))
+    ]
+    return (halves[0] + halves[1]) / 2
+
+
+def _cross_entropy(logits: Tensor, matches: Tensor, smoothing: float) -> Tensor:
+    counted = matches.any(dim=1)
+    targets = matches[counted].to(logits.dtype)
+    targets = targets / targets.sum(dim=1, keepdim=True)
+    return F.cross_entropy(logits[counted], targets, label_smoothing=smoothing)
+
+
 def _own(scores: Tensor, owners: Tensor) -> tuple[Tensor, Tensor]:
     """(K, L) whether a sentence is the photo's own, and (L,) the scores of the right pairs."""
     is_own = torch.arange(len(scores), device=owners.device)[:, None] == owners

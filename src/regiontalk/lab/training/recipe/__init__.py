@@ -1,7 +1,8 @@
 """Recipes: TOML files read into frozen dataclasses; an unknown key or a wrong type is an error.
 
-A recipe's `kind` says which net it trains: an `FCLNRecipe` (`detector`), or an `AlignmentRecipe`,
-`SentencesRecipe` or `JointRecipe` (`heads`). What is not in a TOML file has the default there, and
+A recipe's `kind` says which net it trains: an `FCLNRecipe` (`detector`), an `AlignmentRecipe`,
+`SentencesRecipe` or `JointRecipe` (`heads`), a `LanguageRecipe`, or a `ContrastiveRecipe`
+(`towers`). What is not in a TOML file has the default there, and
 the defaults are the papers'.
 """
 
@@ -20,6 +21,7 @@ from regiontalk.lab.training.recipe.detector import FCLNRecipe
 from regiontalk.lab.training.recipe.heads import AlignmentRecipe, JointRecipe, SentencesRecipe
 from regiontalk.lab.training.recipe.language import LanguageRecipe
 from regiontalk.lab.training.recipe.shared import Recipe
+from regiontalk.lab.training.recipe.towers import ContrastiveRecipe
 
 Config = TypeVar("Config")
 
@@ -29,6 +31,7 @@ KINDS: dict[str, type[Recipe]] = {
     "sentences": SentencesRecipe,
     "joint": JointRecipe,
     "language": LanguageRecipe,
+    "contrastive": ContrastiveRecipe,
 }
 
 
