@@ -6,7 +6,7 @@
 #
 #     package            the model in the package on Flickr8k's test photos: regions, sentences, alignments (15 minutes)
 #     everyday           the same on the COCO photos that are held out for testing (20 minutes)
-#     names              whether it names the objects of COCO's dev photos (1 minute)
+#     names              whether it names the objects of COCO's dev photos, as they are and small (3 minutes)
 #     teach              words taught with a few examples (20 minutes; NAMES must be there: docs/data-sets.md)
 #     fast               the package's fast model: regions, names, sentences, alignments, speed (25 minutes)
 #     find               phrases found on its regions, photos by search, and DenseCap's table 2 with 600 queries (130 minutes)
@@ -79,7 +79,8 @@ record_everyday() {
 }
 
 record_names() {
-    regiontalk evaluate names --model $model --data $objects --split dev --record docs/runs/names-vit
+    regiontalk evaluate names --model $model --data $objects --split dev --record docs/runs/names-vit --note "photos with 640 pixels"
+    regiontalk evaluate names --model $model --data $objects --split dev --longest-side 240 --record docs/runs/names-vit-240 --note "the same photos, shrunk to 240 pixels"
 }
 
 record_teach() {
