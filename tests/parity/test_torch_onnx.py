@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regiontalk.lab.export.detector import CELLS, trace
+from regiontalk.lab.export.detector import EXAMPLE_CELLS, trace
 from regiontalk.lab.nets.fcln import FCLN, FCLNConfig
 from regiontalk.lab.nets.language import LanguageConfig
 from regiontalk.lab.nets.localization import LocalizationConfig
@@ -94,7 +94,7 @@ def pair(request: pytest.FixtureRequest) -> Pair:
 
 @pytest.mark.parametrize(("height", "width", "size"), SHAPES)
 def test_all_stages_agree(pair: Pair, height: int, width: int, size: tuple[int, int]) -> None:
-    assert (height // 16, width // 16) != CELLS
+    assert (height // 16, width // 16) != EXAMPLE_CELLS
     generator = torch.Generator().manual_seed(height)
     image = torch.rand((1, 3, height, width), generator=generator) * 255
     sizes = torch.tensor([size], dtype=torch.float32)

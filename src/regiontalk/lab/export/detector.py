@@ -28,10 +28,8 @@ from regiontalk.models.folder import (
 )
 from regiontalk.models.torch_runtime import Appear, Propose, Recognize, Step, model_info
 
-EXAMPLE_CELLS = (
-    6,
-    8,
-)  # h × w of the feature map that the stages are traced with; any other works as well
+# h × w of the feature map that the stages are traced with; any other works as well
+EXAMPLE_CELLS = (6, 8)
 MOST_ROUNDING = 0.01  # of a layer's largest weight: 8 bits leave half of that
 
 
