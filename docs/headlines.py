@@ -87,7 +87,7 @@ HEADLINES = (
         "names-vit-coco",
         figure("right"),
         "share of captions of COCO's boxes that name the object; {} % as a mean over classes. The photos are as small "
-        "as those of training; on [larger ones](model-card.md#naming-things) it is less",
+        "as those of training; on [sharp ones](model-card.md#naming-things) it is less",
         " %",
         also=(figure("class_mean"),),
     ),
@@ -95,8 +95,7 @@ HEADLINES = (
         "Captions judged right by two language models",
         "judged-vit",
         figure("right"),
-        "of the captions shown by default on 100 photos, some of which the confidence was fitted on; {} % are half "
-        "right, {} % wrong",
+        "of the captions shown by default on 96 photos that nothing was fitted on; {} % are half right, {} % wrong",
         " %",
         also=(figure("half"), figure("wrong")),
     ),

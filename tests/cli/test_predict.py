@@ -159,7 +159,7 @@ def test_the_best_checkpoint_is_taken_else_the_newest(desk_with_run: Path) -> No
         ),
         (
             ["run", "data", "--split", "dev", "-o", "out.jsonl", "--sentences"],
-            4,
+            6,
             "no head 'sentence'",
         ),
     ],
