@@ -415,6 +415,8 @@ def test_a_correction_of_a_photo_that_is_gone_is_not_lost(browse: Browse, folder
     assert browser.ask("editing.checkVisibility()")
     browser.ask("window.confirm = () => true")
     browser.press("Escape")
+    browser = browse()  # later tests must not open the photo that is gone
+    browser.wait_for(f"({CARDS}).length > 0 && !({CARDS}).includes('passing.jpg')")
     browser.events.clear()  # Chromium notes the refusal
 
 
