@@ -17,9 +17,9 @@ from regiontalk.errors import ModelError, UsageError
 from regiontalk.inference.alignment import region_vectors, word_vectors
 from regiontalk.lab.export import detector
 from regiontalk.lab.export.detector import add_heads, export_model
-from regiontalk.lab.export.graphs import shrink
-from regiontalk.lab.export.heads import load_heads, trace_sentence_net
-from regiontalk.lab.nets.alignment import AlignmentConfig, AlignmentNet
+from regiontalk.lab.export.graphs import serialize, shrink
+from regiontalk.lab.export.heads import load_heads, trace_alignment_net, trace_sentence_net
+from regiontalk.lab.nets.alignment import AlignmentConfig, AlignmentNet, Texts
 from regiontalk.lab.nets.multimodal_rnn import MultimodalRNN, MultimodalRNNConfig
 from regiontalk.lab.nets.sentence_encoders import WINDOW_WORDS
 from regiontalk.lab.training.checkpoints import find_checkpoint, read_state, save_checkpoint
@@ -130,6 +130,24 @@ def test_a_words_head_says_how_it_is_used(alignment_run: Path) -> None:
     assert head.info.net["words"] == "brnn"
     assert set(head.graphs) == {"vectors", "words"}
     assert "square" in head.words.words
+
+
+def test_the_graph_of_a_bert_encoder_reads_what_the_net_reads() -> None:
+    torch.manual_seed(0)
+    config = AlignmentConfig(
+        words="bert", score="cosine", size=16, embedding=64, train_embedding=True, weigh_words=True
+    )
+    net = AlignmentNet(config, CODE, TOKENS).eval()
+    graphs = serialize(trace_alignment_net(net, CODE), "float32")
+    session = onnxruntime.InferenceSession(graphs["words"])
+    for length in (1, 5, WINDOW_WORDS):
+        tokens = torch.zeros(1, WINDOW_WORDS, dtype=torch.long)
+        tokens[0, :length] = torch.randint(2, TOKENS, (length,))
+        mask = (torch.arange(WINDOW_WORDS) < length).float()[None]
+        inputs = {"tokens": tokens.numpy(), "mask": mask.numpy()}
+        (vectors,) = session.run(None, inputs)
+        expected = net.read(Texts(tokens, torch.tensor([length]))).detach().numpy()
+        assert np.allclose(vectors[:length], expected, atol=1e-5)
 
 
 def test_edges_cannot_be_a_head(alignment_run: Path, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def texts(*lengths: int, width: int | None = None) -> Texts:
     return Texts(tokens, torch.tensor(lengths))
 
 
-@pytest.mark.parametrize("words", ["brnn", "gru", "transformer"])
+@pytest.mark.parametrize("words", ["brnn", "gru", "transformer", "bert"])
 @pytest.mark.parametrize("score", ["sum", "cosine"])
 def test_padding_and_neighbours_change_nothing(words: str, score: str) -> None:
     net = small_net(words=words, score=score)
@@ -52,7 +52,7 @@ def test_padding_and_neighbours_change_nothing(words: str, score: str) -> None:
     assert torch.allclose(together, alone, atol=1e-6)
 
 
-@pytest.mark.parametrize("words", ["brnn", "gru", "transformer"])
+@pytest.mark.parametrize("words", ["brnn", "gru", "transformer", "bert"])
 def test_a_words_vector_depends_on_its_sentence(words: str) -> None:
     net = small_net(words=words)
     a, b = (

@@ -1,11 +1,12 @@
-"""Sentence encoders: the paper's BRNN equation by equation, and a GRU that is torch's."""
+"""Sentence encoders: the paper's BRNN equation by equation, a GRU that is torch's, and BERT's."""
 
 from __future__ import annotations
 
 import torch
 from torch import nn
 
-from regiontalk.lab.nets.sentence_encoders import Brnn, Gru
+from regiontalk.lab.nets.sentence_encoders import Bert, Brnn, Gru
+from regiontalk.lab.nets.text_tower import TextTower, TextTowerConfig
 
 
 def test_the_brnn_is_equations_3_to_5() -> None:
@@ -35,3 +36,18 @@ def test_the_gru_is_torchs_own() -> None:
     x = torch.randn(3, 6, 5)
     forwards, backwards = own(x)[0].chunk(2, dim=-1)
     assert torch.allclose(net(x, torch.ones(3, 6)), forwards + backwards, atol=1e-6)
+
+
+def test_sentences_are_read_as_bert_reads_them_whatever_comes_after_them() -> None:
+    torch.manual_seed(0)
+    tower = TextTower(10, TextTowerConfig(width=32, heads=1)).eval()
+    start, end, *sentence = 1, 2, 5, 6, 7
+    encoder = Bert(32, dropout=0.1).eval()
+    encoder.tower.load_state_dict(
+        tower.state_dict() | {"tokens.weight": tower.tokens.weight[[start, end]]}
+    )
+    tokens = torch.tensor([[start, *sentence, end]])
+    expected = tower(tokens, torch.ones(1, 5, dtype=torch.bool))[0, 1:-1]
+    padded = tower.tokens(torch.tensor([[*sentence, 9, 9], [9, 9, 9, 9, 9]]))
+    mask = torch.tensor([[1.0, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
+    assert torch.allclose(encoder(padded, mask)[0, :3], expected, atol=1e-5)

@@ -19,39 +19,9 @@ from regiontalk.lab.nets.text_tower import (
     load_text_tower,
     mean_of_tokens,
 )
+from small_bert import TOKENS, bert_weights
 
 CONFIG = TextTowerConfig(blocks=2, width=8, heads=2, positions=6)
-TOKENS = 11
-
-
-def bert_weights(config: TextTowerConfig = CONFIG) -> dict[str, Tensor]:
-    """Weights as a BERT model's file names them."""
-    torch.manual_seed(0)
-    width = config.width
-    shapes = {
-        "embeddings.word_embeddings.weight": (TOKENS, width),
-        "embeddings.position_embeddings.weight": (config.positions, width),
-        "embeddings.token_type_embeddings.weight": (2, width),
-        "embeddings.LayerNorm.weight": (width,),
-        "embeddings.LayerNorm.bias": (width,),
-        "pooler.dense.weight": (width, width),
-    }
-    for number in range(config.blocks):
-        layer = f"encoder.layer.{number}."
-        for name, (out, into) in {
-            "attention.self.query": (width, width),
-            "attention.self.key": (width, width),
-            "attention.self.value": (width, width),
-            "attention.output.dense": (width, width),
-            "intermediate.dense": (4 * width, width),
-            "output.dense": (width, 4 * width),
-        }.items():
-            shapes[f"{layer}{name}.weight"] = (out, into)
-            shapes[f"{layer}{name}.bias"] = (out,)
-        for name in ("attention.output.LayerNorm", "output.LayerNorm"):
-            shapes[f"{layer}{name}.weight"] = (width,)
-            shapes[f"{layer}{name}.bias"] = (width,)
-    return {name: torch.randn(shape) for name, shape in shapes.items()}
 
 
 def plain_bert(weights: dict[str, Tensor], tokens: list[int]) -> Tensor:
@@ -85,14 +55,14 @@ def plain_bert(weights: dict[str, Tensor], tokens: list[int]) -> Tensor:
 
 @pytest.fixture
 def tower(tmp_path: Path) -> TextTower:
-    save_file(bert_weights(), tmp_path / "model.safetensors")
+    save_file(bert_weights(CONFIG), tmp_path / "model.safetensors")
     made = TextTower(TOKENS, CONFIG).eval().requires_grad_(False)
     load_text_tower(made, tmp_path / "model.safetensors")
     return made
 
 
 def test_it_computes_what_bert_does(tower: TextTower) -> None:
-    weights = bert_weights()
+    weights = bert_weights(CONFIG)
     texts = [[2, 7, 4, 9, 3], [2, 5, 3]]
     tokens = torch.tensor([texts[0], [*texts[1], 0, 0]])
     mask = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
@@ -106,7 +76,7 @@ def test_it_computes_what_bert_does(tower: TextTower) -> None:
 
 def test_weights_of_another_net_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
-    save_file(bert_weights(), path)
+    save_file(bert_weights(CONFIG), path)
     with pytest.raises(ModelError, match="another net"):
         load_text_tower(TextTower(TOKENS + 1, CONFIG), path)
     path.write_bytes(b"no weights at all")

@@ -16,10 +16,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regiontalk.inference.maxsim import LENGTHENED_CHAIN, similarities, word_scores
-from regiontalk.lab.nets.sentence_encoders import Brnn, Gru, Transformer
+from regiontalk.lab.nets.sentence_encoders import Bert, Brnn, Gru, Transformer
 
 FIRST_SCALE = 15.0  # inverse temperature of cosines at the first step of a contrastive loss
 SMALLEST_STD = 0.05  # of a dimension of codes; one that hardly varies must not be amplified
+SENTENCES_READ_TOGETHER = 32
 FIRST_STD = 0.05  # of the numbers in a region's first vector
 
 
@@ -27,22 +28,26 @@ FIRST_STD = 0.05  # of the numbers in a region's first vector
 class AlignmentConfig:
     """The defaults are the paper's."""
 
-    words: Literal["brnn", "gru", "transformer", "edges"] = "brnn"
-    """The sentence encoder. `brnn`: eqs. 2–6. Differs from the paper: `gru`, `transformer`.
-    `edges`: those of a dependency tree (the paper's baseline)."""
+    words: Literal["brnn", "gru", "transformer", "bert", "edges"] = "brnn"
+    """The sentence encoder. `brnn`: eqs. 2–6. Differs from the paper: `gru`, `transformer`, and
+    `bert`, which starts from pretrained weights. `edges`: those of a dependency tree (the paper's
+    baseline)."""
     score: Literal["sum", "cosine", "fragments"] = "sum"
     """The score of a photo and a sentence. `sum`: eq. 8. `fragments`: eq. 7. Differs from the
     paper: `cosine`, the mean over the words of the best cosine."""
     size: int = 1024
     """h; the paper has 1000 to 1600."""
     hidden: int = 512
-    """Size of the recurrent state; the paper has 300 to 600."""
+    """Size of the recurrent state; the paper has 300 to 600. `bert` keeps that of the words."""
     embedding: int = 300
     """e; with a file of word vectors, theirs."""
     train_embedding: bool = False
     """Whether word embeddings are trained."""
     dropout: float = 0.5
-    """Dropout on codes, words and the encoder's output, never within the recurrence."""
+    """Dropout on codes, words and the encoder's output, never within the recurrence. Words that
+    `bert` reads have none."""
+    encoder_dropout: float = 0.0
+    """Dropout inside the encoder `bert`."""
     weigh_words: bool = False
     """Differs from the paper, for cosines: the mean over the words is weighted, and the weights are
     learned. With inner products, informative words have longer vectors; cosines ignore lengths, so
@@ -90,18 +95,22 @@ class WordVectors(nn.Module):
         nn.init.normal_(self.table.weight, std=0.1)
         self.table.weight.requires_grad_(config.train_embedding)
         self.dropout = nn.Dropout(config.dropout)
+        self.word_dropout = nn.Dropout(0.0 if config.words == "bert" else config.dropout)
         self.encoder: nn.Module
         if config.words == "brnn":
             self.encoder = Brnn(config.embedding, config.hidden)
         elif config.words == "gru":
             self.encoder = Gru(config.embedding, config.hidden)
+        elif config.words == "bert":
+            self.encoder = Bert(config.embedding, config.encoder_dropout)
         else:
             self.encoder = Transformer(config.embedding, config.hidden, config.dropout)
-        self.leave = nn.Linear(config.hidden, config.size)
-        self.weigh = nn.Linear(config.hidden, 1) if config.weigh_words else None
+        hidden = config.embedding if config.words == "bert" else config.hidden
+        self.leave = nn.Linear(hidden, config.size)
+        self.weigh = nn.Linear(hidden, 1) if config.weigh_words else None
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        x = self.dropout(self.table(tokens))  # eq. 2
+        x = self.word_dropout(self.table(tokens))  # eq. 2
         hidden = self.dropout(self.encoder(x, mask))  # (L, T, hidden)
         s = self.leave(hidden)  # eq. 6
         if not self.normalised:
@@ -171,10 +180,25 @@ class AlignmentNet(nn.Module):
         """The vectors (W, h) of all words, sentence after sentence."""
         if self.config.words == "edges":
             return self.words(texts.tokens)
-        mask = (
-            torch.arange(texts.tokens.shape[1], device=texts.tokens.device) < texts.lengths[:, None]
-        )
-        return self.words(texts.tokens, mask.float())[mask]
+        places = torch.arange(texts.tokens.shape[1], device=texts.tokens.device)
+        mask = places < texts.lengths[:, None]
+        return self._read_sentences(texts, mask)[mask]
+
+    def _read_sentences(self, texts: Texts, mask: Tensor) -> Tensor:
+        """The vectors of tokens (L, T), padding included: (L, T, h).
+
+        `bert` reads sentences of about equal length together, so that little of its work is
+        padding; to recurrent nets more rows cost little, but more loops do.
+        """
+        if self.config.words != "bert":
+            return self.words(texts.tokens, mask.float())
+        by_length = texts.lengths.argsort()
+        parts = []
+        for rows in by_length.split(SENTENCES_READ_TOGETHER):
+            longest = int(texts.lengths[rows].max())
+            part = self.words(texts.tokens[rows, :longest], mask[rows, :longest].float())
+            parts.append(F.pad(part, (0, 0, 0, mask.shape[1] - longest)))
+        return torch.cat(parts)[by_length.argsort()]
 
     def scores(self, vectors: Tensor, used: Tensor, words: Tensor, lengths: Tensor) -> Tensor:
         """How well photos, vectors (K, R, h), and sentences, words (W, h), fit: (K, L)."""

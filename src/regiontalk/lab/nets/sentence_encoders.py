@@ -11,8 +11,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from regiontalk.lab.nets.text_tower import TextTower, TextTowerConfig
+
 ATTENTION_HEADS = 4  # of attention
 WINDOW_WORDS = 24  # words that are read at a time; the exported graph is unrolled to this length
+HEAD_WIDTH = 32  # numbers of a token that each of all-MiniLM-L6-v2's attention heads reads
+SENTENCE_ENDS = ("[CLS]", "[SEP]")  # BERT's tokens before and after a sentence
 
 
 def recur(
@@ -104,3 +108,27 @@ class Transformer(nn.Module):
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         x = self.enter(x) + self.positions[: x.shape[1]]
         return self.leave(self.layer(x, src_key_padding_mask=mask == 0))
+
+
+class Bert(nn.Module):
+    """x (L, T, e), mask (L, T) -> (L, T, e), by the encoder of a BERT model, which starts from its
+    pretrained weights.
+
+    Differs from BERT: a word is one token, however many pieces BERT would cut it into. So a word
+    has one vector, as in K&FF's sentences. Sentences whose words are pieces are read as BERT does.
+    """
+
+    def __init__(self, embedding: int, dropout: float) -> None:
+        super().__init__()
+        heads = max(embedding // HEAD_WIDTH, 1)
+        config = TextTowerConfig(width=embedding, heads=heads, dropout=dropout)
+        self.tower = TextTower(len(SENTENCE_ENDS), config)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        start, end = self.tower.tokens.weight
+        places = torch.arange(x.shape[1] + 2, device=x.device)
+        last = mask.sum(dim=1, keepdim=True) + 1  # (L, 1), the place of END
+        borders = x.new_zeros(len(x), 1, x.shape[2])
+        padded = torch.cat([borders + start.to(x.dtype), x, borders], dim=1)  # (L, T + 2, e)
+        padded = torch.where((places == last)[..., None], end.to(x.dtype), padded)
+        return self.tower.encode(padded, places <= last)[:, 1:-1]

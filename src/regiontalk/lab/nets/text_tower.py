@@ -6,7 +6,7 @@ Shapes: L texts, T tokens of each, E numbers of a token.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from regiontalk.io.files import open_file
 from regiontalk.lab.nets.layers import MLP, Attention
 
 EPSILON = 1e-12
+TOKEN_TABLE = "tokens.weight"
 BERT_NAMES = {
     "embeddings.word_embeddings.": "tokens.",
     "embeddings.position_embeddings.": "positions.",
@@ -90,9 +91,12 @@ class TextTower(nn.Module):
             nn.init.normal_(table.weight, std=0.02)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        positions = self.positions.weight[: tokens.shape[1]]  # (T, E)
-        x = self.tokens(tokens) + positions + self.types.weight[0]  # (L, T, E)
-        x = self.dropout(self.norm(x))
+        return self.encode(self.tokens(tokens), mask)
+
+    def encode(self, embedded: Tensor, mask: Tensor) -> Tensor:
+        """Embedded tokens (L, T, E), and which of them are no padding (L, T) -> (L, T, E)."""
+        positions = self.positions.weight[: embedded.shape[1]]  # (T, E)
+        x = self.dropout(self.norm(embedded + positions + self.types.weight[0]))  # (L, T, E)
         for block in self.blocks:
             x = block(x, mask[:, None, None])
         return x
@@ -111,14 +115,22 @@ def mean_of_tokens(x: Tensor, mask: Tensor) -> Tensor:
     return (x * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
 
 
-def load_text_tower(tower: TextTower, path: Path) -> None:
-    """Fills the tower from a BERT model's `model.safetensors`."""
+def read_text_tower(path: Path) -> dict[str, Tensor]:
+    """The weights in a BERT model's `model.safetensors`, by our names."""
     open_file(path).close()  # neither a pipe nor a device
     try:
-        state = load_file(path)
+        return _own_names(load_file(path))
     except (OSError, SafetensorError) as error:
         raise ModelError(f"{path}: cannot be read as pretrained weights: {error}") from error
-    named = _own_names(state)
+
+
+def load_text_tower(tower: TextTower, path: Path, tokens: Sequence[int] | None = None) -> None:
+    """Fills the tower from a BERT model's `model.safetensors`; with `tokens`, its table has only
+    these."""
+    named = read_text_tower(path)
+    table = named.get(TOKEN_TABLE)
+    if tokens is not None and table is not None:
+        named[TOKEN_TABLE] = table[list(tokens)]
     expected = tower.state_dict()
     wrong = [key for key in expected if key not in named or named[key].shape != expected[key].shape]
     if wrong:

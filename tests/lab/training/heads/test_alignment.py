@@ -11,18 +11,23 @@ from typing import get_args, get_type_hints
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from regiontalk.errors import DataError, ModelError, UsageError
 from regiontalk.lab.codes.store import CodedPhotos
 from regiontalk.lab.data.records import Dataset
+from regiontalk.lab.nets.text_tower import TextTowerConfig
 from regiontalk.lab.training.checkpoints import latest_checkpoint, load_alignment, read_tensors
 from regiontalk.lab.training.engine import Engine
 from regiontalk.lab.training.heads.alignment import AlignmentTask
 from regiontalk.lab.training.heads.sentence_encoding import trained_reader
 from regiontalk.lab.training.recipe import load_recipe
 from regiontalk.lab.training.recipe.heads import AlignmentRunConfig
+from regiontalk.language.vocabulary import UNKNOWN
+from small_bert import bert_weights
 
 CPU = torch.device("cpu")
+WEIGHT_FILES = {"text_weights": "model.safetensors", "pieces": "vocab.txt"}
 
 
 class Nobody:
@@ -78,6 +83,7 @@ def test_an_epoch_shows_every_photo_once(alignment_recipe: Path) -> None:
         (),
         ("net.score=cosine", "losses.kind=contrastive", "net.words=gru"),
         ("net.score=cosine", "losses.kind=contrastive", "net.words=transformer"),
+        ("net.score=cosine", "losses.kind=contrastive", "net.words=bert", "optimizer.rate=1e-3"),
         ("losses.hardest_from=20",),
     ],
 )
@@ -166,9 +172,51 @@ def test_word_vectors_from_a_file(alignment_recipe: Path, tmp_path: Path) -> Non
     assert learned.net.get_parameter("words.table.weight")[learned.words.encode(["a"])[0]].any()
 
 
+PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "re", "##d", "zebra", "blue")
+
+
+def test_words_start_from_a_bert_models_pieces(alignment_recipe: Path, tmp_path: Path) -> None:
+    weights = bert_weights(TextTowerConfig(blocks=6, width=32, heads=1), len(PIECES))
+    save_file(weights, tmp_path / "model.safetensors")
+    (tmp_path / "vocab.txt").write_text("\n".join(PIECES) + "\n")
+    (tmp_path / "more.txt").write_text("Zebra\ntwo words\na\n\n")
+    task = begin(
+        alignment_recipe,
+        "net.words=bert",
+        f"text_weights={tmp_path / 'model.safetensors'}",
+        f"pieces={tmp_path / 'vocab.txt'}",
+        f"more_words={tmp_path / 'more.txt'}",
+    )
+    pieces = weights["embeddings.word_embeddings.weight"]
+    table = task.net.get_parameter("words.table.weight")
+    assert task.words.words[-1] == "zebra", "a further word; lines of two words are none"
+    assert task.words.words.count("a") == 1
+    of_word = {word: table[task.words.encode([word])[0]] for word in ("a", "zebra", "red")}
+    assert torch.equal(of_word["a"], pieces[PIECES.index("a")])
+    assert torch.equal(of_word["zebra"], pieces[PIECES.index("zebra")])
+    assert torch.allclose(of_word["red"], (pieces[6] + pieces[7]) / 2)
+    assert torch.equal(table[UNKNOWN], pieces[1])
+    ends = task.net.get_parameter("words.encoder.tower.tokens.weight")
+    assert torch.equal(ends, pieces[2:4])
+    first = task.net.get_parameter("words.encoder.tower.blocks.0.mlp.fc1.weight")
+    assert torch.equal(first, weights["encoder.layer.0.intermediate.dense.weight"])
+    assert task.recipe.net.embedding == 32, "as a checkpoint must say"
+
+
+def test_a_list_of_other_pieces_is_refused(alignment_recipe: Path, tmp_path: Path) -> None:
+    weights = bert_weights(TextTowerConfig(blocks=6, width=32, heads=1), len(PIECES) + 1)
+    save_file(weights, tmp_path / "model.safetensors")
+    (tmp_path / "vocab.txt").write_text("\n".join(PIECES) + "\n")
+    places = (f"{name}={tmp_path / file}" for name, file in WEIGHT_FILES.items())
+    with pytest.raises(DataError, match="11 tokens, but 10 pieces"):
+        begin(alignment_recipe, "net.words=bert", *places)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
+        ("text_weights=model.safetensors", "belong together"),
+        ("more_words=words.txt", "more_words needs text_weights"),
         ("net.words=lstm", "net.words"),
         ("net.score=dot", "net.score"),
         ("losses.kind=softmax", "losses.kind"),

@@ -18,7 +18,9 @@ from regiontalk.errors import DataError, UsageError
 from regiontalk.lab.codes.store import CodedPhotos
 from regiontalk.lab.data.records import Dataset, Record, epoch_order, evenly_spaced
 from regiontalk.lab.evaluation.ranking import ScoreMatrix, evaluate_ranking
-from regiontalk.lab.nets.alignment import AlignmentNet, Texts, instance_loss
+from regiontalk.lab.nets.alignment import AlignmentNet, Texts, WordVectors, instance_loss
+from regiontalk.lab.nets.sentence_encoders import SENTENCE_ENDS, Bert
+from regiontalk.lab.nets.text_tower import load_text_tower
 from regiontalk.lab.training.checkpoints import Trained, load_alignment
 from regiontalk.lab.training.heads.evaluation import score_matrix
 from regiontalk.lab.training.heads.fine_tuning import learning_parameters, load_head
@@ -28,8 +30,10 @@ from regiontalk.lab.training.heads.sentence_encoding import (
     Sentence,
     SentenceReader,
     WordReader,
+    bert_table,
     load_parses,
     new_net,
+    read_word_list,
     read_word_vectors,
     vector_table,
 )
@@ -39,6 +43,7 @@ from regiontalk.lab.training.recipe.heads import AlignmentRecipe
 from regiontalk.lab.training.recipe.shared import SENTENCE_CLEANING
 from regiontalk.lab.training.task import Skip, Task
 from regiontalk.language.vocabulary import Vocabulary
+from regiontalk.language.wordpiece import WordPieces
 
 PHOTOS_TO_STANDARDISE = 500
 
@@ -243,6 +248,8 @@ def _new_net(
         reader = EdgeReader.build(words, sentences, parses)
     first = coded[0]
     net = new_net(recipe.net, first.codes.shape[2], words, table, len(reader.relations))
+    if recipe.text_weights is not None and recipe.pieces is not None:
+        _load_encoder(net, Path(recipe.text_weights), WordPieces.load(Path(recipe.pieces)))
     some = [records[0][number] for number in evenly_spaced(len(records[0]), PHOTOS_TO_STANDARDISE)]
     places = first.find(some, recipe.data[0].codes)
     net.regions.standardise(
@@ -256,13 +263,29 @@ def _vocabulary(
 ) -> tuple[Vocabulary, Tensor | None]:
     """The vocabulary, and the vectors (tokens, e) that its words start from."""
     words = Vocabulary.build(sentences, SENTENCE_CLEANING, recipe.vocabulary.smallest_count)
+    if recipe.text_weights is not None and recipe.pieces is not None:
+        if recipe.more_words is not None:
+            words = _with_more(words, read_word_list(Path(recipe.more_words)))
+        pieces = WordPieces.load(Path(recipe.pieces))
+        return words, bert_table(words, pieces, Path(recipe.text_weights))
     if recipe.word_vectors.path is None:
         return words, None
     vectors = read_word_vectors(Path(recipe.word_vectors.path))
-    known = set(words.words)
-    more = (word for word in list(vectors)[: recipe.word_vectors.more_words] if word not in known)
-    words = replace(words, words=(*words.words, *more))
+    words = _with_more(words, list(vectors)[: recipe.word_vectors.more_words])
     return words, vector_table(words, vectors)
+
+
+def _load_encoder(net: AlignmentNet, weights: Path, pieces: WordPieces) -> None:
+    """Fills the sentence encoder from a BERT model's weights."""
+    assert isinstance(net.words, WordVectors)
+    assert isinstance(net.words.encoder, Bert)
+    ends = [pieces.id(token) for token in SENTENCE_ENDS]
+    load_text_tower(net.words.encoder.tower, weights, ends)
+
+
+def _with_more(words: Vocabulary, more: Iterable[str]) -> Vocabulary:
+    known = set(words.words)
+    return replace(words, words=(*words.words, *(word for word in more if word not in known)))
 
 
 def ranking_metrics(model: ScoreMatrix) -> dict[str, float]:

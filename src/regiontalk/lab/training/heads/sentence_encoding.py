@@ -19,17 +19,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regiontalk.errors import DataError
-from regiontalk.io.files import open_file, read_json, replacing
+from regiontalk.io.files import open_file, read_file, read_json, replacing
 from regiontalk.lab.data.parse_tree import Tree, load_parser
 from regiontalk.lab.nets.alignment import AlignmentConfig, AlignmentNet, Texts
 from regiontalk.lab.nets.sentence_encoders import WINDOW_WORDS
+from regiontalk.lab.nets.text_tower import TOKEN_TABLE, read_text_tower
 from regiontalk.lab.training.checkpoints import Trained
 from regiontalk.lab.training.recipe.heads import AlignmentRecipe
-from regiontalk.language.vocabulary import SPECIAL, Vocabulary
+from regiontalk.language.vocabulary import SPECIAL, Vocabulary, clean_karpathy
+from regiontalk.language.wordpiece import PAD, WordPieces
+from regiontalk.language.wordpiece import UNKNOWN as UNKNOWN_PIECE
 
 RAREST_RELATION = (
     50  # a relation that is rarer among the training edges shares its weights with other rare ones
 )
+MAX_WORD_LIST_BYTES = 1 << 24
 
 Edges = list[tuple[str, str, str]]
 """Relation, head, dependent."""
@@ -136,6 +140,25 @@ def vector_table(words: Vocabulary, vectors: dict[str, NDArray[np.float32]]) -> 
         if word in vectors:
             table[row] = vectors[word]
     return torch.from_numpy(table)
+
+
+def bert_table(words: Vocabulary, pieces: WordPieces, weights: Path) -> Tensor:
+    """(tokens, e): the vector of each word in a BERT model's table of pieces; of a word that is
+    several pieces, their mean. END, which no sentence has, is padding."""
+    table = read_text_tower(weights)[TOKEN_TABLE].float()
+    if len(table) != len(pieces):
+        raise DataError(f"{weights}: {len(table)} tokens, but {len(pieces)} pieces in the list")
+    rows = [table[pieces.id(special)] for special in (PAD, UNKNOWN_PIECE)]
+    rows += [table[pieces.encode(word)[1:-1]].mean(dim=0) for word in words.words]
+    return torch.stack(rows)
+
+
+def read_word_list(path: Path) -> list[str]:
+    """The words of a text file with one a line, as K&FF clean them; lines of several words, or of
+    none, are left out."""
+    text = read_file(path, MAX_WORD_LIST_BYTES).decode("utf-8", "replace")
+    lines = [clean_karpathy(line) for line in text.splitlines()]
+    return list(dict.fromkeys(words[0] for words in lines if len(words) == 1))
 
 
 def new_net(

@@ -98,6 +98,14 @@ class AlignmentRecipe(HeadRecipe):
     net: AlignmentConfig = field(default_factory=AlignmentConfig)
     vocabulary: SentenceVocabularyConfig = field(default_factory=SentenceVocabularyConfig)
     word_vectors: WordVectorsConfig = field(default_factory=WordVectorsConfig)
+    text_weights: str | None = None
+    """For `net.words = "bert"`: the `model.safetensors` of all-MiniLM-L6-v2 or another small BERT
+    model, from which words and encoder start; None: a random start."""
+    pieces: str | None = None
+    """Its `vocab.txt`; needed with `text_weights`."""
+    more_words: str | None = None
+    """A text file of words, one a line, that join the vocabulary, however rare they are in the
+    training sentences; with `text_weights`."""
     parses: str | None = None
     """A file that keeps dependency trees; made when it is not there. For `net.words = "edges"`."""
     losses: AlignmentLossConfig = field(default_factory=AlignmentLossConfig)
@@ -113,10 +121,21 @@ class AlignmentRecipe(HeadRecipe):
             )
         if (self.net.words == "edges") != (self.parses is not None):
             raise UsageError('net.words = "edges" needs parses, and no other words use them')
-        if self.init_from is not None and (self.word_vectors.path or self.parses):
-            raise UsageError("init_from cannot be used with word_vectors or parses")
-        if not (self.word_vectors.path or self.init_from or self.net.train_embedding):
-            raise UsageError("without word_vectors.path, net.train_embedding must be true")
+        if self.init_from is not None and (
+            self.word_vectors.path or self.text_weights or self.parses
+        ):
+            raise UsageError("init_from cannot be used with word_vectors, text_weights or parses")
+        if (self.text_weights is None) != (self.pieces is None):
+            raise UsageError("text_weights and pieces belong together")
+        if self.more_words is not None and self.text_weights is None:
+            raise UsageError("more_words needs text_weights, in which such words have vectors")
+        if self.text_weights is not None and (self.net.words != "bert" or self.word_vectors.path):
+            raise UsageError('text_weights needs net.words = "bert", and no word_vectors')
+        starts = self.word_vectors.path or self.text_weights or self.init_from
+        if not (starts or self.net.train_embedding):
+            raise UsageError(
+                "without word_vectors.path or text_weights, net.train_embedding must be true"
+            )
         super().__post_init__()
 
 
