@@ -10,6 +10,7 @@ from pathlib import Path
 from regiontalk.errors import DataError
 from regiontalk.io.files import read_json_lines
 
+CURVES = "curves.svg"
 WIDTH, HEIGHT, GAP = 200, 110, 46
 COLUMNS = 4
 FEW = 20

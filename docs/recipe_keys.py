@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from results import markdown_table
+from markdown_page import markdown_table
 
 from regiontalk.lab.nets.alignment import AlignmentConfig
 from regiontalk.lab.nets.fcln import FCLNConfig
