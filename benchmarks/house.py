@@ -33,6 +33,7 @@ GENERATED = (
     "results-details.md",
     "results-old.md",
     "recipe-keys.md",
+    "python-reference.md",
     "gallery.md",
     "gallery-sentences.md",
     "gallery-weak-labels.md",
