@@ -34,6 +34,7 @@ GENERATED = (
     "results-old.md",
     "recipe-keys.md",
     "python-reference.md",
+    "http-api.md",
     "gallery.md",
     "gallery-sentences.md",
     "gallery-weak-labels.md",

@@ -102,7 +102,7 @@ def names(
     measurement.record.values["settings"] = settings
     if predictions is not None:
         predicted = measurement.predictions(
-            predictions, {one.image: (one.width, one.height) for one in records}
+            predictions, {entry.image: (entry.width, entry.height) for entry in records}
         )
     else:
         if not truth.is_dir():
@@ -125,8 +125,8 @@ def names(
     tables.append(intervals_table(figures["intervals"]))
     if classes:
         by_class = [
-            (name, f"{one['right']:.2f}", one["objects"])
-            for name, one in figures["classes"].items()
+            (name, f"{entry['right']:.2f}", entry["objects"])
+            for name, entry in figures["classes"].items()
         ]
         tables.append(("", ("class", "right", "objects"), by_class))
     measurement.finish(figures, *tables)
