@@ -194,7 +194,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def identity(path: str | Path) -> object:
-    """The same for all paths of a file or folder."""
+    """A value that is equal for all paths of a file or folder."""
     try:
         status = os.stat(path)  # noqa: PTH116
     except (OSError, ValueError):  # not there, or no file name at all

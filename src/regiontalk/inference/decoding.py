@@ -185,7 +185,7 @@ class _Beam:
     """A caption in progress."""
 
     row: int
-    """Its row of the step's state."""
+    """The row of the step's state that belongs to it."""
     words: tuple[int, ...]
     logprobs: tuple[float, ...]
 

@@ -74,8 +74,8 @@ class EdgeBoxes:
 
 
 def gradient_edges(pixels: Map) -> tuple[Map, Map]:
-    """For pixels (H, W, 3), the gradient of the channel that changes most, thinned to its ridges,
-    and its direction."""
+    """The gradient of pixels (H, W, 3) in the channel that changes most, thinned to its ridges, and
+    its direction."""
     smooth = cv2.GaussianBlur(pixels, (0, 0), BLUR_SIGMA)
     across = cv2.Sobel(smooth, cv2.CV_32F, 1, 0)
     down = cv2.Sobel(smooth, cv2.CV_32F, 0, 1)

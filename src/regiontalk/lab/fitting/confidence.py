@@ -62,17 +62,17 @@ class JudgedCaptions(NamedTuple):
     rows: Rows
     """(C,) of the detections; each row's own caption comes before all others, in the same order."""
     own: Verdicts
-    """(C,) whether the length was the model's choice"""
+    """(C,) whether the length was the model's choice."""
     features: Floats
-    """(C, F)"""
+    """(C, F) what the confidence is computed from."""
     right: Verdicts
-    """(C,)"""
+    """(C,) whether the caption names what the region shows."""
     added: NDArray[np.intp]
     """(C, 2) how many content words are not in the own caption, and how many of these people wrote
     about the photo; 0 where they wrote no sentence about it."""
 
     def of(self, rows: Rows) -> JudgedCaptions:
-        """Those of some rows of the detections."""
+        """The captions of some rows of the detections."""
         which = np.isin(self.rows, rows)
         return JudgedCaptions._make(part[which] for part in self)
 

@@ -29,9 +29,10 @@ from regiontalk.language.wordpiece import WordPieces
 PHOTOS_AT_ONCE = 16
 TEXTS_AT_ONCE = 256
 MAX_PRODUCTS = 1 << 28
-"""Of patches and words at once: 1 GiB."""
+"""How many products of patches and words are computed at once: 1 GiB."""
 SCORES = ("both", "global", "words")
-"""By the photo's and the sentence's vectors, by patches and words, and the sum of their logits."""
+"""What photos and sentences are compared by: the sum of both logits, their vectors, patches and
+words."""
 
 
 class RegionsOfPhoto(NamedTuple):
