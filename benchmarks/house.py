@@ -33,6 +33,8 @@ GENERATED = (
     "results-details.md",
     "results-old.md",
     "recipe-keys.md",
+    "python-reference.md",
+    "http-api.md",
     "gallery.md",
     "gallery-sentences.md",
     "gallery-weak-labels.md",

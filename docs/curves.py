@@ -10,9 +10,10 @@ from pathlib import Path
 from regiontalk.errors import DataError
 from regiontalk.io.files import read_json_lines
 
+CURVES = "curves.svg"
 WIDTH, HEIGHT, GAP = 200, 110, 46
 COLUMNS = 4
-FEW = 20
+MAX_DOTTED_POINTS = 20
 POINTS = 120  # a curve of more is thinned out by means
 NOT_CURVES = frozenset({"step", "seconds", "rate", "photos_per_second", "dev"})
 
@@ -73,7 +74,9 @@ def _chart(name: str, curve: Curve) -> str:
         (WIDTH * step / last, HEIGHT - HEIGHT * (value - low) / span) for step, value in curve
     ]
     drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    dotted = points if len(points) <= FEW else []  # a line through one point would not be seen
+    dotted = (
+        points if len(points) <= MAX_DOTTED_POINTS else []
+    )  # a line through one point would not be seen
     dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2" fill="#c33"/>' for x, y in dotted)
     return (
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="#bbb"/>'

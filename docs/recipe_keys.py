@@ -8,19 +8,17 @@ python docs/recipe_keys.py --check     write nothing; fail if the page is out of
 from __future__ import annotations
 
 import argparse
-import ast
 import dataclasses
-import inspect
 import itertools
 import json
 import re
-import textwrap
 import typing
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from results import markdown_table
+from docstrings import field_docstrings
+from markdown_page import markdown_table
 
 from regiontalk.lab.nets.alignment import AlignmentConfig
 from regiontalk.lab.nets.fcln import FCLNConfig
@@ -177,7 +175,7 @@ def purpose(recipe: Path) -> str:
 
 
 def table_of(config: type) -> str:
-    documented = docstrings(config)
+    documented = field_docstrings(config)
     types = typing.get_type_hints(config)
     rows = [
         [f"`{item.name}`", default(item), meaning(types[item.name], documented.get(item.name, ""))]
@@ -189,7 +187,7 @@ def table_of(config: type) -> str:
 def keys(config: type) -> Iterator[dataclasses.Field[Any]]:
     """The fields that are no tables themselves."""
     base = SHOWN_ONCE.get(config)
-    inherited = docstrings(base) if base else {}
+    inherited = field_docstrings(base) if base else {}
     for item in dataclasses.fields(config):
         if item.name == "kind" and config in RECIPES:
             continue  # the heading says it
@@ -202,22 +200,6 @@ def is_table(config: type, name: str) -> bool:
     kinds = [typing.get_type_hints(config)[name]]
     kinds += typing.get_args(kinds[0])
     return name == "vocabulary" or any(map(dataclasses.is_dataclass, kinds))
-
-
-def docstrings(config: type) -> dict[str, str]:
-    """Field -> the docstring below it, in a class and those it inherits from."""
-    texts: dict[str, str] = {}
-    for base in reversed(config.__mro__):
-        if not dataclasses.is_dataclass(base):
-            continue
-        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
-        assert isinstance(tree, ast.ClassDef)
-        for node, following in zip(tree.body, tree.body[1:], strict=False):
-            text = following.value if isinstance(following, ast.Expr) else None
-            if isinstance(node, ast.AnnAssign) and isinstance(text, ast.Constant):
-                assert isinstance(node.target, ast.Name)
-                texts[node.target.id] = " ".join(str(text.value).split())
-    return texts
 
 
 def default(item: dataclasses.Field[Any]) -> str:

@@ -11,37 +11,35 @@ docs/runs/NAME/README.md    one run: commands, data, models and recipe
 
 `regiontalk evaluate … --record docs/runs/NAME` records a run, `python docs/record.py` a benchmark.
 Published figures are in docs/published.toml, the overview is in docs/headlines.py, the tables are
-in docs/tables.py (made of the parts in docs/columns.py) and docs/densecap_table.py. docs/records.py
-says what a record lacks.
+in docs/tables.py (made of the parts in docs/columns.py) and docs/densecap_table.py. The runs are
+read by docs/recorded_runs.py, docs/run_page.py writes the page of one, and docs/records.py says
+what a record lacks.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import densecap_table
-from columns import Column, Section, find_figure
-from curves import draw_curves, read_curves
+from columns import Column, Run, Section, find_figure
+from curves import CURVES, draw_curves, read_curves
 from headlines import HEADLINES, OTHER_PHOTOS, Headline
-from records import has_known_commit, is_old, standing
-from tables import DENSECAP, FORMER, GROUPS, PACKAGE, SECTIONS
+from markdown_page import markdown_table, page, sentence
+from recorded_runs import read_runs
+from records import is_old, standing
+from run_page import about_run
+from tables import DENSECAP, FORMER, GROUPS, SECTIONS
 
 from regiontalk.lab.evaluation.reference_scores import label
-from regiontalk.lab.runs import LOG, METRICS, chain, data_text, read_looks, recipe_fingerprint
+from regiontalk.lab.runs import LOG
 
 DOCS = Path(__file__).parent
-CURVES = "curves.svg"
-BY_HAND = "by hand"
-MOST_DIFFERENCES = 12
 USUAL_DATA = "flickr8k_entities, "  # left out of the rows
-
-Run = dict[str, Any]
 
 INTRO = """\
 Written by `python docs/results.py` from the runs in `docs/runs`; do not edit. [evaluation.md](evaluation.md) explains
@@ -102,92 +100,6 @@ def pages(docs: Path) -> dict[Path, str]:
     return texts
 
 
-# -- reading
-# -------------------------------------------------------------------------------------------------
-
-
-def read_runs(folder: Path) -> list[Run]:
-    """Every run below a folder, checked: those of the model in the package first, then by name."""
-    runs = []
-    for path in sorted(folder.glob(f"*/{METRICS}")):
-        try:
-            run = json.loads(path.read_bytes())
-        except ValueError as error:
-            raise SystemExit(f"{path}: {error}") from error
-        if not isinstance(run, dict) or not isinstance(run.get("kind"), str):
-            raise SystemExit(f"{path}: a run is a JSON object with a 'kind'")
-        log = path.with_name(LOG)
-        run |= {"name": path.parent.name, "looks": read_looks(path.parent), "curves": log.is_file()}
-        _check(run, path)
-        remark = {"note": FORMER[run["name"]]} if run["name"] in FORMER else {}
-        data = {"data": run.get("data") or "–"}
-        runs.append({"steps": _steps(run, log)} | run | data | remark)
-    return sorted(runs, key=lambda run: _place(run["name"].split("-")))
-
-
-def _place(parts: list[str]) -> int:
-    """Runs of the package's models come first."""
-    return next((place for place, model in enumerate(PACKAGE) if model in parts), len(PACKAGE))
-
-
-def _steps(run: Run, log: Path) -> int | None:
-    """Steps of training: from the recipe, or the last step in the log."""
-    for recipe in recipes(run):
-        return int(recipe["as_used"]["run"]["steps"])
-    return (
-        int(json.loads(log.read_text(encoding="utf-8").splitlines()[-1])["step"])
-        if log.is_file()
-        else None
-    )
-
-
-def recipes(run: Run) -> Iterator[dict[str, Any]]:
-    """The recipes of the trainings that led to a run, the last training first."""
-    for record in chain(run["record"]) if "record" in run else ():
-        if "recipe" in record:
-            yield record["recipe"]
-
-
-def _check(run: Run, path: Path) -> None:
-    """Rejects a run that does not say how it was recorded, or whose recipe does not match its
-    SHA-256."""
-    if "record" in run:
-        for recipe in recipes(run):
-            if "as_used" not in recipe:
-                raise SystemExit(f"{path}: the record lacks the recipe as used")
-            if recipe_fingerprint(recipe["as_used"]) != recipe["sha256"]:
-                raise SystemExit(
-                    f"{path}: the recipe in the record was changed afterwards (its SHA-256 differs)"
-                )
-        return
-    if run.get("recorded") != BY_HAND:
-        raise SystemExit(f"{path}: neither a record nor marked as recorded {BY_HAND}")
-    named = run.get("recipe")
-    if named is not None and not (DOCS.parent / named).is_file():
-        raise SystemExit(f"{path}: there is no {named}")
-
-
-def recipe_differences(recipe: dict[str, Any]) -> list[str] | None:
-    """Where the recipe as used differs from the file that it names; None if that file is not (or no
-    longer) in recipes/."""
-    file = DOCS.parent / recipe["file"]
-    if file.parent.name != "recipes" or not file.is_file():
-        return None
-    from regiontalk.lab.training.recipe import flatten, load_recipe, to_dict
-
-    now, then = flatten(to_dict(load_recipe(file))), flatten(recipe["as_used"])
-    # Keys that were added later are not compared.
-    return [
-        f"{key} = {value} (now {now.get(key, 'gone')})"
-        for key, value in then.items()
-        if now.get(key) != value
-    ]
-
-
-# -- the page
-# ------------------------------------------------------------------------------------------------
-
-
 def render(runs: Sequence[Run], published: dict[str, list[Run]]) -> str:
     """The page for readers."""
     recorded = [run for run in runs if not is_old(run)]
@@ -201,7 +113,7 @@ def render(runs: Sequence[Run], published: dict[str, list[Run]]) -> str:
         if group == DENSECAP:
             tables.insert(1, _table1(recorded, published["dense"]))
         parts += _under_heading(group, tables)
-    return _page(parts)
+    return page(parts)
 
 
 def render_details(runs: Sequence[Run], published: dict[str, list[Run]]) -> str:
@@ -220,7 +132,7 @@ def render_details(runs: Sequence[Run], published: dict[str, list[Run]]) -> str:
                 table = _runs_table(section, hidden, [])
                 tables.append(f"### {section.heading}: dev photos, former models\n\n{table}")
         parts += _under_heading(group, tables)
-    return _page(parts)
+    return page(parts)
 
 
 def render_old(runs: Sequence[Run]) -> str:
@@ -229,16 +141,12 @@ def render_old(runs: Sequence[Run]) -> str:
     for section in [*SECTIONS, *_more_sections(old)]:
         if rows := [run for run in old if section.takes(run)]:
             parts.append(f"## {section.heading}\n\n{_runs_table(section, rows, [])}")
-    return _page(parts)
+    return page(parts)
 
 
 def _under_heading(group: str, tables: Iterable[str]) -> list[str]:
     texts = [table for table in tables if table]
     return [f"## {group}", *texts] if texts else []
-
-
-def _page(parts: Iterable[str]) -> str:
-    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _table1(runs: Sequence[Run], published: Sequence[Run]) -> str:
@@ -252,7 +160,7 @@ def _more_sections(runs: Sequence[Run]) -> Iterator[Section]:
     left = [
         run
         for run in runs
-        if not (densecap_table.is_cell(run) or any(one.takes(run) for one in SECTIONS))
+        if not (densecap_table.is_cell(run) or any(section.takes(run) for section in SECTIONS))
     ]
     for kind in sorted({run["kind"] for run in left}):
         numbers = [
@@ -279,16 +187,16 @@ def glance(
     """The overview table."""
     by_name = {run["name"]: run for run in runs}
     rows = []
-    for one in headlines:
-        run = by_name.get(one.run)
+    for headline in headlines:
+        run = by_name.get(headline.run)
         if run is not None:
-            theirs = _published_figure(one, published)
+            theirs = _published_figure(headline, published)
             rows.append(
                 [
-                    f"**{one.what}**",
-                    f"**{one.column.cell(run)}**{one.unit}{_interval(one, run)}",
+                    f"**{headline.what}**",
+                    f"**{headline.column.cell(run)}**{headline.unit}{_interval(headline, run)}",
                     theirs,
-                    one.explain(run),
+                    headline.explain(run),
                     standing(run),
                 ]
             )
@@ -306,13 +214,13 @@ def _interval(headline: Headline, run: Run) -> str:
     return f" ({low}–{high})"
 
 
-def _published_figure(one: Headline, published: dict[str, list[Run]]) -> str:
-    if one.published is None:
+def _published_figure(headline: Headline, published: dict[str, list[Run]]) -> str:
+    if headline.published is None:
         return "–"
-    kind, name, column, remark = one.published
+    kind, name, column, remark = headline.published
     row = next(row for row in published[kind] if row["name"] == name)
     doubt = ", unconfirmed" if row["source"] == "unconfirmed" else ""
-    return f"{column.printed(row)}{one.unit} ({remark}{doubt})"
+    return f"{column.printed(row)}{headline.unit} ({remark}{doubt})"
 
 
 def section_text(section: Section, own: Sequence[Run], published: dict[str, list[Run]]) -> str:
@@ -387,9 +295,7 @@ def _runs_table(section: Section, own: Sequence[Run], published: Sequence[Run]) 
                 "published",
             ]
         )
-    remarks = "".join(
-        f"\n{number}. {_sentence(note)}" for number, note in enumerate(notes, start=1)
-    )
+    remarks = "".join(f"\n{number}. {sentence(note)}" for number, note in enumerate(notes, start=1))
     return markdown_table(headings, rows) + (f"\n{remarks}" if remarks else "")
 
 
@@ -404,80 +310,6 @@ def _reference_rows(own: Sequence[Run], width: int) -> list[list[str]]:
     return list(rows.values())
 
 
-# -- one run
-# -------------------------------------------------------------------------------------------------
-
-
-def about_run(run: Run) -> str:
-    """The page of a run."""
-    facts = _hand_facts(run) if is_old(run) else _record_facts(run)
-    lines = [f"- {name}: {value}" for name, value in facts if value not in (None, "", [])]
-    looks = [
-        f"{look['date'][:10]} at {look.get('commit') or 'an unknown commit'}"
-        for look in run["looks"]
-    ]
-    if looks:
-        lines.append(f"- evaluations on test: {'; '.join(looks)}")
-    heading = f"# {run['name']}: {run['kind']}, {run['data']}"
-    figures = "All figures are in [metrics.json](metrics.json)."
-    parts = [
-        heading,
-        f"Written by `python docs/results.py`; do not edit. {figures}",
-        "\n".join(lines),
-    ]
-    if run["curves"]:
-        parts.append(f"![training curves of {run['name']}]({CURVES})")
-    return _page(parts)
-
-
-def _hand_facts(run: Run) -> list[tuple[str, Any]]:
-    about = [
-        (key, run.get(key))
-        for key in ("recipe", "commit", "device", "seconds", "settings", "notes")
-    ]
-    return [("record", standing(run)), *about]
-
-
-def _record_facts(run: Run) -> list[tuple[str, Any]]:
-    facts: list[tuple[str, Any]] = [("record", standing(run)), ("note", run.get("note"))]
-    for record in reversed(list(chain(run["record"]))):
-        program = record["program"]
-        changed = "" if program.get("clean", True) else " with uncommitted changes"
-        unknown = "" if has_known_commit(record) else ", which is in no history of this repository"
-        commit = (
-            f"{program['commit']}{changed}{unknown}"
-            if program.get("commit")
-            else f"version {program['version']}, commit unknown"
-        )
-        facts.append(
-            (
-                record["verb"],
-                f"`{record['command']}` ({commit}, {record['device']}, {record['seconds']} s)",
-            )
-        )
-        facts += [
-            ("data", f"{data_text(data)}, SHA-256 {data['sha256'][:12]}") for data in record["data"]
-        ]
-        for one in record["inputs"]:
-            named = f" ({one['name']})" if "name" in one else ""
-            facts.append((one["role"], f"{one['path']}{named}, SHA-256 {one['sha256'][:12]}"))
-        if "recipe" in record:
-            facts.append(("recipe", _recipe_text(record["recipe"])))
-    return facts
-
-
-def _recipe_text(recipe: dict[str, Any]) -> str:
-    differences = recipe_differences(recipe)
-    if differences is None:
-        return f"{recipe['file']} (not in recipes/; the record has the full text)"
-    if not differences:
-        return str(recipe["file"])
-    named = "; ".join(differences[:MOST_DIFFERENCES]) + (
-        "; …" if len(differences) > MOST_DIFFERENCES else ""
-    )
-    return f"{recipe['file']}, but {named}"
-
-
 def _is_test(run: Run) -> bool:
     return ", test" in str(run["data"])
 
@@ -487,10 +319,6 @@ def _looks(run: Run) -> str:
         return "–"
     certain = "record" in run and not any(look.get("source") for look in run["looks"])
     return f"{'' if certain else '≥ '}{len(run['looks'])}×"
-
-
-# -- Markdown
-# ------------------------------------------------------------------------------------------------
 
 
 def _plain(data: object) -> str:
@@ -504,23 +332,6 @@ def _data(run: Run) -> str:
 
 def _name(row: Run) -> str:
     return f"{row['name']} *({row['source']})*"
-
-
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:] + "."
-
-
-def markdown_table(
-    headings: Sequence[str], rows: Iterable[Sequence[str]], text_columns: Collection[int] = (0,)
-) -> str:
-    """A Markdown table; columns of figures are aligned to the right."""
-    rules = ["---" if place in text_columns else "---:" for place in range(len(headings))]
-    lines = [headings, rules, *rows]
-    return "\n".join("| " + " | ".join(_one_line(cell) for cell in line) + " |" for line in lines)
-
-
-def _one_line(cell: str) -> str:
-    return " ".join(cell.split()).replace("|", "\\|")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import Any, TypedDict, TypeGuard, TypeVar, cast, overload
 
@@ -84,6 +85,9 @@ class CaptionOptions:
     threshold: float
     words: int | None
     names: NameList | None
+    top: int | None
+    confidence: float
+    shown: Shown
 
 
 class About(TypedDict):
@@ -149,28 +153,27 @@ class Model:
         if boxes is not None and _are_several(photo):
             raise UsageError("boxes can only be given for one photo")
         listed = None if names is None else self._listed(names)
-        options = CaptionOptions(boxes, proposals, size, beam, threshold or 0.0, words, listed)
+        options = CaptionOptions(
+            boxes,
+            proposals,
+            size,
+            beam,
+            threshold or 0.0,
+            words,
+            listed,
+            top,
+            confidence or 0.0,
+            shown,
+        )
+        return _for_each(partial(self._caption_one, options=options), photo)
 
-        def caption(source: PhotoSource) -> ImageRegions:
-            opened, photo_size, regions = self._caption_one(source, options)
-            about = self._about(source, opened, photo_size)
-            if boxes is not None:
-                every = replace(shown, threshold=0.0, top=None, confidence=0.0, sure_score=0.0)
-                return ImageRegions(**about, regions=tuple(regions), shown=every)
-            kept = [region for region in regions if reaches(region.confidence, confidence or 0.0)]
-            return ImageRegions(**about, regions=tuple(kept[:top]), shown=shown)
-
-        return _for_each(caption, photo)
-
-    def _caption_one(
-        self, source: PhotoSource, options: CaptionOptions
-    ) -> tuple[Photo, tuple[int, int], list[Region]]:
-        """The photo, its width and height, and its regions with captions."""
+    def _caption_one(self, source: PhotoSource, options: CaptionOptions) -> ImageRegions:
         look = self.look(
             source, boxes=options.boxes, proposals=options.proposals, size=options.size
         )
         regions = self.regions(look, options.beam, options.threshold, options.words, options.names)
-        return look.photo, look.frame.photo_size, regions
+        about = self._about(source, look.photo, look.frame.photo_size)
+        return captioned_photo(about, regions, options)
 
     def look(
         self,
@@ -423,9 +426,10 @@ class Model:
         """One sentence for the whole photo (K&FF section 3.2), and the `alternatives` next best
         ones.
 
-        `beam`: beam width (default: the model's); 1 is greedy. With `sample`, words are sampled
-        instead: a lower `temperature` is safer, and only the likeliest words that together have the
-        probability `top_p` are used. Several photos give an iterator.
+        `beam`: beam width, 1 to 100 (default: the model's); 1 is greedy. `alternatives`: up to 99.
+        With `sample`, words are sampled instead, by the random `seed`: a lower `temperature` (above
+        0, up to 10) is safer, and only the likeliest words that together have the probability
+        `top_p` are used. Several photos give an iterator.
         """
         head = SentenceHead(self.runtime)
         options = SentenceOptions(beam, alternatives, sample, temperature, top_p, seed)
@@ -677,6 +681,17 @@ class Model:
         return About(
             path=path_of(source), width=width, height=height, model=self.model_name, photo=photo
         )
+
+
+def captioned_photo(
+    about: About, regions: Sequence[Region], options: CaptionOptions
+) -> ImageRegions:
+    """The answer with those regions that the options ask for; with all given boxes."""
+    if options.boxes is not None:
+        every = replace(options.shown, threshold=0.0, top=None, confidence=0.0, sure_score=0.0)
+        return ImageRegions(**about, regions=tuple(regions), shown=every)
+    kept = [region for region in regions if reaches(region.confidence, options.confidence)]
+    return ImageRegions(**about, regions=tuple(kept[: options.top]), shown=options.shown)
 
 
 def _are_several(photo: PhotoSource | Photos) -> TypeGuard[Photos]:

@@ -67,9 +67,12 @@ class Region:
     """One region of a photo: a box in pixels of the upright original, its score and caption."""
 
     xyxy: BoxXYXY
+    """Left, top, right, bottom."""
     score: float
+    """How likely its place is right; of given boxes, the network's raw score."""
     caption: str
     logprob: float | None = None
+    """The log-probability of the caption's words; None if the caption is a name."""
     confidence: float | None = None
     """How likely the caption names the region correctly; None if the model has no fitted
     confidences."""
@@ -108,9 +111,12 @@ class Shown:
     top: int | None = 12
     confidence: float = 0.0
     sure_score: float = 0.3
+    """The score from which the model is sure of a place."""
     sure_confidence: float = 0.0
+    """The confidence from which it is sure of a caption."""
 
     def choose(self, regions: Sequence[Region]) -> list[Region]:
+        """The regions that reach the limits."""
         reaching = [
             region
             for region in regions
@@ -151,6 +157,7 @@ class Picture(ABC):
     opened."""
 
     path: str
+    """The path that was given; empty if none was."""
     photo: Photo | None = field(default=None, repr=False, compare=False, kw_only=True)
     """Opens the photo again, to draw on it."""
 
@@ -214,6 +221,7 @@ class Answer(Picture):
     width: int
     height: int
     model: str
+    """The model's name."""
 
     def to_dict(self) -> dict[str, Any]:
         about = {"width": self.width, "height": self.height, "model": self.model}
@@ -229,6 +237,7 @@ class ImageRegions(Answer):
 
     regions: tuple[Region, ...]
     shown: Shown = field(default=Shown(), repr=False, compare=False)
+    """The rule for what is likely."""
 
     def __len__(self) -> int:
         return len(self.regions)
@@ -358,6 +367,7 @@ class Confusion:
     photo: str
     xyxy: BoxXYXY
     word: str
+    """The word that it looks more like."""
 
     def to_dict(self) -> dict[str, Any]:
         box = _rounded(self.xyxy)
@@ -605,6 +615,7 @@ class Tags(Answer):
 
     @property
     def keywords(self) -> list[str]:
+        """All words, once each, wider words first."""
         return keywords_of(self.tags)
 
     def _said(self) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
-from recipe_keys import KINDS, PAGE, RECIPES, docstrings, keys, render, table_of
+from docstrings import field_docstrings
+from recipe_keys import KINDS, PAGE, RECIPES, keys, render, table_of
 
 TABLES = {config for _, tables in KINDS.values() for _, config in tables}
 
@@ -19,7 +20,7 @@ def test_the_page_is_what_the_code_says() -> None:
 
 @pytest.mark.parametrize("config", sorted(TABLES, key=lambda kind: kind.__name__))
 def test_every_key_is_explained(config: type) -> None:
-    explained = docstrings(config)
+    explained = field_docstrings(config)
     assert [item.name for item in keys(config) if not explained.get(item.name)] == []
 
 

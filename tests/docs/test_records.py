@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from recorded_runs import read_runs
 from records import JUDGED, UNKNOWN_COMMITS, gaps, is_old, standing
-from results import read_runs
 
 from regiontalk.lab.runs import chain
 

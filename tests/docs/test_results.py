@@ -9,16 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from results import (
-    about_run,
-    markdown_table,
-    read_runs,
-    recipe_differences,
-    render,
-    render_details,
-    render_old,
-    update,
-)
+from markdown_page import markdown_table
+from recorded_runs import read_runs, recipe_differences
+from results import render, render_details, render_old, update
+from run_page import about_run
 
 from regiontalk.lab.runs import RunRecord, keep_metrics, log_test_look
 from regiontalk.lab.training.recipe import load_recipe, to_dict

@@ -54,7 +54,7 @@ def test_without_the_provider_the_cpu_answers(
 
 
 def _first_step(runtime: OnnxRuntime) -> list[Any]:
-    inputs = runtime._graphs.open("step").get_inputs()
+    inputs = runtime.open("step").get_inputs()
     return [
         np.zeros([1, *port.shape[1:]], np.int64 if "int64" in port.type else np.float32)
         for port in inputs

@@ -22,8 +22,8 @@ from regiontalk.images.photo import Photo, PhotoSource
 from regiontalk.inference.calibration import Scores
 from regiontalk.inference.name_list import NameList
 from regiontalk.inference.regions import Look
-from regiontalk.model import CaptionOptions, Model
-from regiontalk.results import Region, path_of
+from regiontalk.model import CaptionOptions, Model, captioned_photo
+from regiontalk.results import ImageRegions, Region, path_of
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,7 @@ class AdaptedModel(Model):
         assert look.captioned is not None
         return [region for region in look.captioned if look.given or region.score >= threshold]
 
-    def _caption_one(
-        self, source: PhotoSource, options: CaptionOptions
-    ) -> tuple[Photo, tuple[int, int], list[Region]]:
+    def _caption_one(self, source: PhotoSource, options: CaptionOptions) -> ImageRegions:
         """Asks the captioner alone; the model of this package does not look at the photo."""
         assert options.names is None  # `_listed` refuses them
         self._check_plain(options.beam, options.words)
@@ -95,7 +93,7 @@ class AdaptedModel(Model):
         )
         is_given = options.boxes is not None
         kept = [region for region in captioned if is_given or region.score >= options.threshold]
-        return photo, photo.size, kept
+        return captioned_photo(self._about(source, photo, photo.size), kept, options)
 
     def _listed(self, _names: Sequence[str]) -> NoReturn:
         self._refuse_option("names")

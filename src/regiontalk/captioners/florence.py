@@ -43,9 +43,9 @@ class Florence:
         self._processor, self._model = _load(weights)
         self._tokenizer = self._processor.tokenizer
         tokens = self._tokenizer.convert_tokens_to_ids(
-            [f"<loc_{place}>" for place in range(COORDINATE_BINS)]
+            [f"<loc_{number}>" for number in range(COORDINATE_BINS)]
         )
-        self._bins = {token: place for place, token in enumerate(tokens)}
+        self._bins = {token: number for number, token in enumerate(tokens)}
         if len(self._bins) != COORDINATE_BINS:
             raise ModelError(f"{weights}: not Florence-2: its words have no places")
         self._special = set(self._tokenizer.all_special_ids) - set(self._bins)
@@ -63,8 +63,8 @@ class Florence:
                 .astype(int)
                 .tolist()
             )
-            asked = CAPTION + "".join(f"<loc_{place}>" for place in places)
-            tokens, logprobs = self._answer(photo, asked)
+            task = CAPTION + "".join(f"<loc_{place}>" for place in places)
+            tokens, logprobs = self._answer(photo, task)
             words = [token for token in tokens if token not in self._bins]
             # A caption of no words would stop the run; this model has no better one.
             yield ScoredCaption(self._text(words) or "a thing", _mean_probability(logprobs))
@@ -89,12 +89,12 @@ class Florence:
                 answer.sequences, answer.scores, normalize_logits=True
             )[0].tolist()
         generated = answer.sequences[0, -len(logprobs) :].tolist()
-        said = [
+        words = [
             (token, logprob)
             for token, logprob in zip(generated, logprobs, strict=True)
             if token not in self._special
         ]
-        return [token for token, _ in said], [logprob for _, logprob in said]
+        return [token for token, _ in words], [logprob for _, logprob in words]
 
     def _read_regions(
         self, tokens: Sequence[int], logprobs: Sequence[float], photo_size: tuple[int, int]

@@ -84,7 +84,6 @@ NO_LIMITS = {"top": 10_000, "threshold": 0.0, "confidence": 0.0}
 @photo_options
 def command(
     *,
-    shared: PhotoOptions,
     given_boxes: str | None,
     names_file: Path | None,
     export: str | None,
@@ -115,6 +114,7 @@ def command(
     those that are sure. With --alt it has the texts alone, with --tags the keywords alone. An
     existing sidecar is kept and added to.
     """
+    shared = PhotoOptions.take(options)
     wanted = shared.wanted(export)
     if names_file is not None:
         options["names"] = read_names(names_file, shared)

@@ -49,13 +49,14 @@ from regiontalk.errors import UsageError
 @heads_option
 @cluster_options
 @photo_options
-def command(*, shared: PhotoOptions, export: str | None, **options: Any) -> None:
+def command(*, export: str | None, **options: Any) -> None:
     """Write one sentence for each photo, with its log-probability.
 
     On a terminal you get a table. A pipe gets one line per sentence: path, log-probability,
     sentence and "sure" or "not sure", separated by tabs. If a run with -o is stopped, the same
     command continues where it stopped.
     """
+    shared = PhotoOptions.take(options)
     wanted = shared.wanted(export)
     chosen = shared.given(options)
     drawing = [name for name in ("temperature", "top_p", "seed") if name in chosen]

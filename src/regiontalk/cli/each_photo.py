@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial, wraps
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,7 +18,7 @@ import click
 from regiontalk import __version__
 from regiontalk.captioners.loading import CaptionerAddress
 from regiontalk.cli import console, options, outputs
-from regiontalk.cli.journal import KEY, keeping
+from regiontalk.cli.journal import KEY, Journal, keeping
 from regiontalk.errors import InputError, RegionTalkError, SkippedInputs, UsageError
 from regiontalk.images import video
 from regiontalk.images.limits import Limits
@@ -70,6 +70,12 @@ class PhotoOptions:
     """Files of other heads; only verbs with `options.heads_option` take them."""
     words_book: options.Book | None = None
 
+    @classmethod
+    def take(cls, options: dict[str, Any]) -> PhotoOptions:
+        """Takes these options out of all options of a verb, which keep its own."""
+        names = options.keys() & cls.__dataclass_fields__.keys()
+        return cls(**{name: options.pop(name) for name in names})
+
     def wanted(self, export: str | None = None) -> outputs.Wanted:
         options.check_engine(self.engine, self.address)
         return outputs.Wanted(
@@ -98,12 +104,35 @@ class PhotoOptions:
 
     def answer(self, request: Request, photos: Photos, wanted: outputs.Wanted) -> None:
         """Runs the model on every photo and writes the results as `wanted`."""
-        ask_all = _answer_on_cluster if self.engine == options.RAY else _answer_all
-        skipped = ask_all(self, request, photos, wanted) + len(photos.skipped)
+        if self.engine == options.RAY:
+            failed = _answer_on_cluster(self, request, photos, wanted)
+        else:
+            count = len(photos.paths)
+            resumable = wanted.output if count > 1 and wanted.kind != "data set" else None
+            same_run = {"asked": request.options, **self.identity()}
+            with (
+                keeping(resumable, same_run, self.quiet) as journal,
+                outputs.opening(wanted, photos.paths, journal.finished) as put,
+            ):
+                can_open = photos.can_be_opened(self.limits)
+                model = self.load_model(request.check) if can_open else None
+                _report_finished(journal, photos, wanted, self.quiet)
+                ask = _asking(request, model, photos, journal, self.limits)
+                no_bar = self.quiet or count == 1 or (wanted.prints and sys.stdout.isatty())
+                answers = attempts(self.timed(ask), photos.paths, self.workers)
+                watched = console.track(answers, request.doing, count, no_bar)
+                failed = put_all(watched, journal.after(put), count, request.done)
+            _report_written(wanted, count - failed, self.quiet)
+        skipped = failed + len(photos.skipped)
         if self.strict and skipped:
             raise SkippedInputs(f"{skipped} skipped, and --strict was given")
 
-    def load_model(self) -> Model:
+    @property
+    def limits(self) -> Limits:
+        return Limits(megapixels=self.max_megapixels)
+
+    def load_model(self, check: Callable[[Model], None] = lambda _: None) -> Model:
+        """The model; raises the error of `check` if it does not support what is asked."""
         model = options.load_model(
             self.model,
             self.device,
@@ -115,6 +144,7 @@ class PhotoOptions:
         if not isinstance(place, CaptionerAddress):
             place = packaged.place_of(place)
         console.message(f"regiontalk: model {place}, device {self.device}", not self.verbose)
+        check(model)
         return model
 
     def timed(self, ask: Callable[[str], Result]) -> Callable[[str], Result]:
@@ -154,60 +184,58 @@ PATH_HELP = """
 """
 
 
-def photo_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a verb PATH... and the options around it, as one `asked`; to be the innermost
-    decorator."""
-
-    @click.argument(
+_PHOTO_OPTIONS = (
+    click.argument(
         "paths",
         nargs=-1,
         required=True,
         metavar="PATH...",
         shell_complete=options.completes("file"),
-    )
-    @click.option(
+    ),
+    click.option(
         "-o",
         "--output",
         type=options.PLACE,
         help="Write to a page (.html), a folder of pictures, one picture, or a .json, .jsonl or "
         ".csv file.",
-    )
-    @click.option(
+    ),
+    click.option(
         "--size",
         type=click.IntRange(16, 4096),
         help="Long side of the resized photos. Default: the model's.",
-    )
-    @options.any_model_option
-    @options.device_option
-    @options.words_book_option
-    @options.workers_option
-    @click.option("--json", "as_json", is_flag=True, help="Print JSON lines, one photo per line.")
-    @click.option(
+    ),
+    options.any_model_option,
+    options.device_option,
+    options.words_book_option,
+    options.workers_option,
+    click.option("--json", "as_json", is_flag=True, help="Print JSON lines, one photo per line."),
+    click.option(
         "--force", is_flag=True, help="Replace files at -o that regiontalk did not write."
-    )
-    @click.option("--strict", is_flag=True, help="End with exit code 3 if a photo was skipped.")
-    @options.max_megapixels_option
-    @click.option(
+    ),
+    click.option("--strict", is_flag=True, help="End with exit code 3 if a photo was skipped."),
+    options.max_megapixels_option,
+    click.option(
         "-q",
         "--quiet",
         is_flag=True,
         help="No progress bar, no messages; skipped photos are named.",
-    )
-    @click.option(
+    ),
+    click.option(
         "-v",
         "--verbose",
         is_flag=True,
         help="Also say which model is used, and how long each photo took.",
-    )
-    @wraps(command)
-    def asking(**options: Any) -> None:
-        shared = {
-            name: options.pop(name) for name in PhotoOptions.__dataclass_fields__ if name in options
-        }
-        command(shared=PhotoOptions(**shared), **options)
+    ),
+)
 
-    asking.__doc__ = f"{command.__doc__}{PATH_HELP}"
-    return asking
+
+def photo_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a verb PATH... and the options around it, which `PhotoOptions.take` reads; to be the
+    innermost decorator."""
+    command.__doc__ = f"{command.__doc__}{PATH_HELP}"
+    for option in reversed(_PHOTO_OPTIONS):
+        command = option(command)
+    return command
 
 
 def _open_videos(photos: Photos, shared: PhotoOptions) -> None:
@@ -222,7 +250,6 @@ def _open_videos(photos: Photos, shared: PhotoOptions) -> None:
         console.message(f"regiontalk: {video.left_out(len(videos))}")
         photos.paths = others
         return
-    limits = Limits(megapixels=shared.max_megapixels)
     frames: dict[str, list[str]] = {}
     with console.progress("Looking for scenes", len(videos), shared.quiet) as bar:
         for number, path in enumerate(videos):
@@ -231,7 +258,7 @@ def _open_videos(photos: Photos, shared: PhotoOptions) -> None:
                 bar.update(bar.task_ids[0], completed=before + share)
 
             try:
-                frames[path] = video.key_frames(path, limits, watch)
+                frames[path] = video.key_frames(path, shared.limits, watch)
             except InputError as problem:
                 if len(photos.paths) == 1:
                     raise
@@ -267,58 +294,41 @@ def _fingerprint(model: options.Place | None) -> str:
     return hashlib.sha256(repr(states).encode()).hexdigest()
 
 
-def _answer_all(
-    shared: PhotoOptions, request: Request, photos: Photos, wanted: outputs.Wanted
-) -> int:
-    """Runs the model on every photo, writes the results as `wanted`, and reports failures; returns
-    how many failed."""
-    count = len(photos.paths)
-    same_run = {"asked": request.options, **shared.identity()}
-    resumable = wanted.output if count > 1 and wanted.kind != "data set" else None
-    with (
-        keeping(resumable, same_run, shared.quiet) as journal,
-        outputs.opening(wanted, photos.paths, journal.finished) as put,
-    ):
-        limits = Limits(megapixels=shared.max_megapixels)
-        model = _load_and_check(shared, request) if photos.can_be_opened(limits) else None
-        before = sum(photo in journal.finished for photo in photos.paths)
-        if before:
-            console.message(
-                f"{wanted.output}: {before} of {console.count(count, 'photo')} were finished",
-                shared.quiet,
-            )
+def _asking(
+    request: Request, model: Model | None, photos: Photos, journal: Journal, limits: Limits
+) -> Callable[[str], Any]:
+    """What gives the result of a photo: that of the journal if there is one. Without a model, which
+    was not loaded because no photo can be opened, it raises the photo's error."""
 
-        def ask(photo: str) -> Any:
-            if photo in journal.finished:
-                return journal.finished[photo]
-            source = photos.source(photo)
-            if model is None:
-                return Photo(source, limits).check()
-            return (
-                request.ask(model, photo)
-                if source is photo
-                else replace(request.ask(model, source), path=photo)
-            )
+    def ask(photo: str) -> Any:
+        if photo in journal.finished:
+            return journal.finished[photo]
+        source = photos.source(photo)
+        if model is None:
+            return Photo(source, limits).check()
+        result = request.ask(model, source)
+        return result if source is photo else replace(result, path=photo)
 
-        def put_and_keep(result: Any) -> None:
-            put(result)
-            journal.add(result.path, result)
+    return ask
 
-        no_bar = shared.quiet or count == 1 or (wanted.prints and sys.stdout.isatty())
-        watched = console.track(
-            attempts(shared.timed(ask), photos.paths, shared.workers), request.doing, count, no_bar
-        )
-        failed = put_all(watched, put_and_keep, count, request.done)
+
+def _report_finished(journal: Journal, photos: Photos, wanted: outputs.Wanted, quiet: bool) -> None:
+    finished = sum(photo in journal.finished for photo in photos.paths)
+    if finished:
+        count = console.count(len(photos.paths), "photo")
+        console.message(f"{wanted.output}: {finished} of {count} were finished", quiet)
+
+
+def _report_written(wanted: outputs.Wanted, count: int, quiet: bool) -> None:
     if wanted.kind:
         place = wanted.output or "next to the photos"
-        console.message(f"{place}: {console.count(count - failed, 'photo')}", shared.quiet)
-    return failed
+        console.message(f"{place}: {console.count(count, 'photo')}", quiet)
 
 
 def _answer_on_cluster(
     shared: PhotoOptions, request: Request, photos: Photos, wanted: outputs.Wanted
 ) -> int:
-    """The same on a Ray cluster, whose workers write the results themselves; returns how many
+    """Runs the model on a Ray cluster, whose workers write the results themselves; returns how many
     photos failed."""
     from regiontalk.lab.cluster.addresses import full_address
     from regiontalk.lab.cluster.answers import Answering, answer_all
@@ -330,7 +340,7 @@ def _answer_on_cluster(
     same_run = {KEY: __version__, "asked": request.options, **shared.identity()}
     place = full_address(wanted.output)
     answering = Answering(request.ask, Shards(place), options_of(shared.paths))
-    load = partial(_load_and_check, shared, request)
+    load = partial(shared.load_model, request.check)
     chunks = answer_all(load, answering, photos.paths, same_run, shared.workers, shared.address)
     before = next(chunks).photos
     answered = 0
@@ -350,12 +360,6 @@ def _answer_on_cluster(
         raise InputError(f"none of {failed} photos could be {request.done}")
     console.message(f"{place}: {console.count(before + answered, 'photo')}", shared.quiet)
     return failed
-
-
-def _load_and_check(shared: PhotoOptions, request: Request) -> Model:
-    model = shared.load_model()
-    request.check(model)
-    return model
 
 
 def put_all(

@@ -14,7 +14,6 @@ from regiontalk.cli import console, outputs, render
 from regiontalk.cli.each_photo import PhotoOptions, format_option, photo_options, put_all
 from regiontalk.cli.options import heads_option, probability_option
 from regiontalk.errors import IndexProblem, ModelError, SkippedInputs, UsageError
-from regiontalk.images.limits import Limits
 from regiontalk.images.paths import Photos, attempts
 from regiontalk.images.photo import Photo
 from regiontalk.results import Finding, ImageRegions, Region, Shown, likeliest_first
@@ -46,9 +45,7 @@ MOST_PHRASES = 100
 )
 @heads_option
 @photo_options
-def command(
-    *, shared: PhotoOptions, phrase: str, export: str | None, look_again: bool, **options: Any
-) -> None:
+def command(*, phrase: str, export: str | None, look_again: bool, **options: Any) -> None:
     """Find the regions of photos that show what PHRASE says; the best photos come first.
 
     \b
@@ -66,6 +63,7 @@ def command(
         raise UsageError("no phrase to look for", hint='for example: "a dog"')
     if len(phrases) > MOST_PHRASES:
         raise UsageError(f"{len(phrases)} phrases; the limit is {MOST_PHRASES}")
+    shared = PhotoOptions.take(options)
     wanted = shared.wanted(export)
     if wanted.kind == "sidecars":
         raise UsageError(
@@ -90,9 +88,8 @@ def _look(
     look_again: bool,
 ) -> list[Findings]:
     """The findings of every photo that could be read, the likeliest first."""
-    limits = Limits(megapixels=shared.max_megapixels)
     findings = list[Findings]()
-    model = shared.load_model() if photos.can_be_opened(limits) else None
+    model = shared.load_model() if photos.can_be_opened(shared.limits) else None
     known = {}
     if model is not None:
         model.find(
@@ -106,7 +103,7 @@ def _look(
 
     def ask(path: str) -> Findings:
         if model is None:
-            Photo(photos.source(path), limits).check()
+            Photo(photos.source(path), shared.limits).check()
             return ()
         place = os.path.abspath(path)  # noqa: PTH100
         answers = (

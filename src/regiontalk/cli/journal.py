@@ -9,7 +9,7 @@ deleted when the output is complete.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -68,6 +68,15 @@ class Journal:
             self.file.write(json_line({"photo": photo, **state, "result": _plain(result)}))
             self.file.flush()
         self.added += 1
+
+    def after(self, put: Callable[[Result], object]) -> Callable[[Result], None]:
+        """`put`, which then also keeps the result here."""
+
+        def put_and_keep(result: Result) -> None:
+            put(result)
+            self.add(result.path, result)
+
+        return put_and_keep
 
     def _open(self, place: Path) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)

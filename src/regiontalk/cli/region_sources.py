@@ -41,7 +41,7 @@ def edge_boxes(edge_model: Path | None, count: int = MOST_BOXES) -> tuple[str, F
 def region_source(
     regions: str, dataset: Dataset, edge_model: Path | None
 ) -> tuple[str, FindRegions]:
-    """The same for `--regions edgeboxes` or `--regions FILE`."""
+    """The name of a source of regions and what finds them, for `--regions edgeboxes` or `FILE`."""
     if regions == EDGE_BOXES:
         return edge_boxes(edge_model)
     if edge_model is not None:

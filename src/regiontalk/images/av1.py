@@ -63,14 +63,15 @@ class Coded(NamedTuple):
     """What AV1 units hold."""
 
     sizes: list[Size]
-    """Those of the sequences, one for each photo or tile, and of the frames that have another size
-    than their sequence."""
+    """The sizes of the sequences, one for each photo or tile, and of the frames that have another
+    size than their sequence."""
     pixels: int
-    """Of all frames together. A decoder may decode each of them, however many a photo has."""
+    """The pixels of all frames together. A decoder may decode each of them, however many a photo
+    has."""
 
 
 def read(photos: Iterable[bytes]) -> Coded:
-    """Of photos or tiles that a decoder gets one after another."""
+    """What the photos or tiles have that a decoder gets one after another."""
     sizes = []
     pixels = 0
     count = 0

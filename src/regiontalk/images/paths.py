@@ -7,8 +7,9 @@ import glob
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -193,7 +194,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def identity(path: str | Path) -> object:
-    """The same for all paths of a file or folder."""
+    """A value that is equal for all paths of a file or folder."""
     try:
         status = os.stat(path)  # noqa: PTH116
     except (OSError, ValueError):  # not there, or no file name at all
@@ -206,28 +207,38 @@ def attempts(
 ) -> Iterator[Result | RegionTalkError]:
     """The result of `ask` for every photo, in their order; or the error if the photo is the
     cause."""
-
-    def attempt(photo: Item) -> Result | RegionTalkError:
-        try:
-            return ask(photo)
-        except (InputError, UsageError) as error:
-            return error
-
-    return in_order(attempt, photos, workers)
+    with closing(_futures(ask, photos, workers)) as futures:
+        for future in futures:
+            try:
+                result = future.result()
+            except (InputError, UsageError) as error:
+                yield error
+            else:
+                yield result
 
 
 def in_order(
     work: Callable[[Item], Result], items: Iterable[Item], workers: int
 ) -> Iterator[Result]:
     """Runs `work` in threads, a few items ahead; results in the items' order."""
+    with closing(_futures(work, items, workers)) as futures:
+        for future in futures:
+            yield future.result()
+
+
+def _futures(
+    work: Callable[[Item], Result], items: Iterable[Item], workers: int
+) -> Generator[Future[Result], None, None]:
+    """The oldest future, as soon as a few items are under way; those that were not asked for are
+    cancelled when it is closed."""
     pool = ThreadPoolExecutor(workers)
     under_way: deque[Future[Result]] = deque()
     try:
         for item in items:
             under_way.append(pool.submit(work, item))
             if len(under_way) >= PHOTOS_AHEAD * workers:
-                yield under_way.popleft().result()
+                yield under_way.popleft()
         while under_way:
-            yield under_way.popleft().result()
+            yield under_way.popleft()
     finally:
         pool.shutdown(cancel_futures=True)

@@ -171,12 +171,13 @@ def repeating_words(words: Sequence[int]) -> list[int]:
     """The words that would complete an immediate repetition of a word or phrase: a cat and a | cat
     -> no; a big | big -> yes; in a hat in a | hat -> yes.
     """
-    end = len(words)
-    return [
-        words[end - length]
-        for length in range(1, (end + 1) // 2 + 1)
-        if list(words[end - length + 1 :]) == list(words[end - 2 * length + 1 : end - length])
-    ]
+    words_so_far = list(words)
+    end = len(words_so_far)
+    repeating = []
+    for length in range(1, (end + 1) // 2 + 1):
+        if words_so_far[end - length + 1 :] == words_so_far[end - 2 * length + 1 : end - length]:
+            repeating.append(words_so_far[end - length])
+    return repeating
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ class _Beam:
     """A caption in progress."""
 
     row: int
-    """Its row of the step's state."""
+    """The row of the step's state that belongs to it."""
     words: tuple[int, ...]
     logprobs: tuple[float, ...]
 

@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 from regiontalk.language.vocabulary import word_set
@@ -45,9 +45,8 @@ class ObjectNames:
     def name_of(self, words: Sequence[str], labels: Container[str] = ()) -> str | None:
         """The longest name that ends with the last of the words, in the singular."""
         for count in range(min(MAX_NAME_WORDS, len(words)), 0, -1):
-            before = "".join(f"{word} " for word in words[-count:-1])
             for last in singulars(words[-1]):
-                name = before + last
+                name = " ".join([*words[-count:-1], last])
                 if name in self.other or name in self.classes or name in labels:
                     return name
         return None
@@ -80,8 +79,13 @@ def word_forms(word: str) -> frozenset[str]:
     return frozenset([word] if word in object_names().other else singulars(word))
 
 
-def singulars(word: str) -> Iterator[str]:
+@lru_cache(maxsize=10_000)  # captions use the same words again and again
+def singulars(word: str) -> tuple[str, ...]:
     """The word, and what it may be the plural of."""
+    return tuple(_singulars(word))
+
+
+def _singulars(word: str) -> Iterator[str]:
     yield word
     if word in IRREGULAR_PLURALS:
         yield IRREGULAR_PLURALS[word]

@@ -167,11 +167,13 @@ class Vocabulary:
 
     @cached_property
     def content_tokens(self) -> frozenset[int]:
-        return frozenset(self._ids[word] for word in self.words if word not in FUNCTION_WORDS)
+        ids = self._ids
+        return frozenset(ids[word] for word in self.words if word not in FUNCTION_WORDS)
 
     @cached_property
     def leading_tokens(self) -> frozenset[int]:
-        return frozenset(self._ids[word] for word in self.words if word in LEADING_WORDS)
+        ids = self._ids
+        return frozenset(ids[word] for word in self.words if word in LEADING_WORDS)
 
     def clean(self, text: str) -> list[str] | None:
         return CLEANING[self.cleaning](text)

@@ -202,7 +202,9 @@ def _reading() -> Iterator[None]:
 def read_model_folder(path: Path) -> ModelFolder:
     """Everything in the folder; the returned bytes are those whose checksums were verified."""
     files = _read_checked(path)
-    info = _read_info(path / INFO, files[INFO])
+    place = str(path / INFO)
+    info = to_dataclass(ModelInfo, _in_known_format(files[INFO], place), place)
+    _check_kind(info, place)
     wanted = {INFO, WORDS, *(f"{name}.onnx" for name in DETECTOR)}
     for head in info.heads:
         wanted |= {_head_words(head), *(f"{name}.onnx" for name in HEADS[head])}
@@ -221,8 +223,11 @@ def read_model_folder(path: Path) -> ModelFolder:
     detector = detector_fingerprint(graphs)
     heads: dict[str, Head] = {}
     for name in info.heads:
-        heads[name] = _read_head(path, name, info, files)
-        check_head(name, heads[name].info, detector, str(path))
+        described = to_dataclass(HEAD_INFOS[name], info.heads[name], f"{place}: heads.{name}")
+        head_words = _read_words(path / _head_words(name), files[_head_words(name)])
+        head_graphs = {graph: files[f"{graph}.onnx"] for graph in HEADS[name]}
+        heads[name] = Head(described, head_words, head_graphs)
+        check_head(name, described, detector, str(path))
     names = _read_names(path / NAMES, files[NAMES], detector) if NAMES in files else None
     words = _read_words(path / WORDS, files[WORDS])
     background = files.get(BACKGROUND)
@@ -259,12 +264,6 @@ def _read_names(path: Path, data: bytes, detector: str) -> NameTable:
 
 def _read_words(path: Path, data: bytes) -> Vocabulary:
     return Vocabulary.from_dict(parse_object(data, str(path)), str(path))
-
-
-def _read_head(path: Path, name: str, info: ModelInfo, files: Mapping[str, bytes]) -> Head:
-    described = to_dataclass(HEAD_INFOS[name], info.heads[name], f"{path / INFO}: heads.{name}")
-    words = _read_words(path / _head_words(name), files[_head_words(name)])
-    return Head(described, words, {graph: files[f"{graph}.onnx"] for graph in HEADS[name]})
 
 
 def _head_words(name: str) -> str:
@@ -391,27 +390,30 @@ def _read_sums(path: Path) -> dict[str, _Sum]:
     return sums
 
 
-def _read_info(path: Path, data: bytes) -> ModelInfo:
-    values = parse_object(data, str(path))
+def _in_known_format(data: bytes, place: str) -> dict[str, Any]:
+    """The values of a `ModelInfo`; a newer format is told before its unknown keys are."""
+    values = parse_object(data, place)
     written = values.get("format")
     if isinstance(written, int) and written > FORMAT:
         raise ModelError(
-            f"{path}: format {written}, this program reads {FORMAT}",
+            f"{place}: format {written}, this program reads {FORMAT}",
             hint="pip install --upgrade regiontalk",
         )
-    info = to_dataclass(ModelInfo, values, str(path))
+    return values
+
+
+def _check_kind(info: ModelInfo, place: str) -> None:
     if info.format != FORMAT or info.kind != "fcln":
         raise ModelError(
-            f"{path}: a model of format {info.format} and kind {info.kind!r}, not {FORMAT} and "
+            f"{place}: a model of format {info.format} and kind {info.kind!r}, not {FORMAT} and "
             "'fcln'",
             hint="regiontalk export makes it again from its checkpoint",
         )
     for name in info.heads:
         if name not in HEADS:
             raise ModelError(
-                f"{path}: unknown head {name!r}", hint="it may need a newer regiontalk"
+                f"{place}: unknown head {name!r}", hint="it may need a newer regiontalk"
             )
-    return info
 
 
 def digest_of(data: bytes) -> str:

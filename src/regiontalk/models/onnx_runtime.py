@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from regiontalk.errors import ModelError, UsageError
-from regiontalk.models.folder import DETECTOR, GRAPHS, ModelFolder, read_model_folder
+from regiontalk.models.folder import GRAPHS, ModelFolder, read_model_folder
 from regiontalk.models.providers import (
     CPU,
     CPU_PROVIDER,
@@ -22,7 +22,7 @@ from regiontalk.models.providers import (
     why_not,
     why_not_graph,
 )
-from regiontalk.models.runtime import Runtime
+from regiontalk.models.runtime import Floats, Proposed, Runtime
 
 THREADS = "REGIONTALK_THREADS"
 TRIED_SIZE = (64, 64)  # pixels of a photo that a provider is tried with
@@ -90,18 +90,20 @@ class OnnxGraphs:
         else:
             self._tell(why_not_graph(self._device, name, "its answers are not those of the CPU"))
 
-    def run(self, name: str, *inputs: Any) -> Sequence[Any]:
-        session = self.open(name)
+    def run(self, graph: str, *inputs: Any) -> Sequence[Any]:
+        session = self._sessions.get(graph)
+        if session is None:
+            session = self.open(graph)
         try:
             outputs: Sequence[Any] = session.run(
-                None, dict(zip(GRAPHS[name].inputs, inputs, strict=True))
+                None, dict(zip(GRAPHS[graph].inputs, inputs, strict=True))
             )
         except Exception as error:
-            raise _refused(self._folder / f"{name}.onnx", "run", error) from error
+            raise _refused(self._folder / f"{graph}.onnx", "run", error) from error
         return outputs
 
 
-class OnnxRuntime(Runtime):
+class OnnxRuntime(OnnxGraphs, Runtime):
     """`threads`: how many cores a graph may use (default: the environment's REGIONTALK_THREADS,
     else all). `device`: one of `providers.PROVIDERS`, or the CPU; what it cannot run, the CPU does,
     and `tell` gets a sentence about it.
@@ -126,31 +128,30 @@ class OnnxRuntime(Runtime):
         self.background = model.background
         self.detector = model.detector
         graphs = {**model.graphs, **head_graphs(model)}
-        self._graphs = OnnxGraphs(folder, graphs, threads, device, tell)
-        self._folder = folder
+        super().__init__(folder, graphs, threads, device, tell)
         self._is_checked = False
         if not lazily:
             self._open_detector()
 
     def _open_detector(self) -> None:
         for name in ("propose", "recognize", "step"):
-            self._graphs.open(name)
+            self.open(name)
         grey = np.full((1, 3, *TRIED_SIZE), GREY_INPUT, dtype=np.float32)
-        self._graphs.check("propose", grey, np.array([TRIED_SIZE], dtype=np.float32))
-        tokens = self._graphs.open("step").get_outputs()[0].shape[1]
+        self.check("propose", grey, np.array([TRIED_SIZE], dtype=np.float32))
+        tokens = self.open("step").get_outputs()[0].shape[1]
         if tokens != len(self.words):
             raise ModelError(
                 f"{self._folder}: step.onnx knows {tokens} tokens, the vocabulary {len(self.words)}"
             )
         self._is_checked = True
 
-    def run(self, graph: str, *inputs: Any) -> Sequence[Any]:
-        if graph in DETECTOR and not self._is_checked:
+    def propose(self, image: Floats, size: tuple[int, int]) -> Proposed:
+        if not self._is_checked:
             self._open_detector()
-        return self._graphs.run(graph, *inputs)
+        return super().propose(image, size)
 
     def code_size(self) -> int:
-        return int(self._graphs.open("sentence_begin").get_inputs()[0].shape[-1])
+        return int(self.open("sentence_begin").get_inputs()[0].shape[-1])
 
 
 def head_graphs(model: ModelFolder) -> dict[str, bytes]:

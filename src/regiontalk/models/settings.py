@@ -160,17 +160,18 @@ class FindConfig:
     a fit, the order of regions is good, but scores are not probabilities."""
 
     fit: float = 0.0
-    """Of how well the phrase's words fit the region …"""
+    """Weight of how well the phrase's words fit the region, in the sum that chooses the region."""
     likelihood: float = 3.0
-    """… of the phrase's log-probability per word …"""
+    """Weight of the phrase's log-probability per word in this sum."""
     place: float = 1.5
-    """… and of the log of the region's score: their sum chooses the region."""
+    """Weight of the log of the region's score in this sum."""
     photo: float = 0.0
-    """Of how well the phrase's words fit the photo …"""
+    """Weight of how well the phrase's words fit the photo, in the log-odds that the chosen region
+    shows the phrase."""
     choice: float = 0.1
-    """… and of the chosen region's sum …"""
+    """Weight of the chosen region's sum in these log-odds."""
     bias: float = 0.0
-    """… these make the probability that the chosen region shows the phrase."""
+    """What is added to these log-odds."""
     likely: float = 0.0
     """Below this probability a phrase is reported as absent."""
 
@@ -198,7 +199,7 @@ class PredictionConfig:
     proposal_nms: float = 0.7
     """IoU above which the first NMS drops the worse proposal."""
     final_nms: float = 0.3
-    """The same for the second NMS, over recognised regions."""
+    """IoU above which the second NMS drops the worse of two recognised regions."""
     longest: int = 15
     """Maximum number of words in a caption."""
     score: str = "final"
@@ -219,7 +220,7 @@ class PredictionConfig:
     find: FindConfig | None = None
     """How likely regions show a given phrase."""
     find_indexed: FindConfig | None = None
-    """The same for the regions of an index, by alignment only."""
+    """How likely regions of an index show a given phrase, by alignment only."""
 
     def __post_init__(self) -> None:
         check_range(1, 10_000, proposals=self.proposals)

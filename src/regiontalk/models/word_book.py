@@ -146,7 +146,7 @@ class WordBook:
 
 
 def word_key(word: str) -> str:
-    """The same for a word in all its spellings."""
+    """A key that is equal for all spellings of a word."""
     return unicodedata.normalize("NFKC", word).casefold()
 
 

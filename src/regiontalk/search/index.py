@@ -53,7 +53,9 @@ DATE = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
 
 @dataclass
 class Index:
-    """Photos below `root`; the index itself is in the folder `place`, or in a database."""
+    """Photos below `root`; the index itself is in the folder `place`, or in a database. Its files
+    are opened when they are first needed. Several threads may use it, and it notices what other
+    processes write."""
 
     root: Path
     place: Path
@@ -126,7 +128,8 @@ class Index:
         """Processes new and changed photos, and records moved and deleted ones.
 
         `workers`: photos at a time. `prune`: drop deleted photos even if they are more than half of
-        the index. `rebuild`: start from scratch. `watch(progress)` is called with the progress.
+        the index. `rebuild`: start from scratch. `watch(progress)` is called with the progress:
+        `done`, `total`, `skipped`, `seconds_left`.
         `see_all` processes the photos (default: threads of this process). A run that was stopped
         continues where it stopped. Meanwhile the index can be searched, also by this object in
         another thread.
@@ -308,7 +311,8 @@ class Index:
         until: str = "",
     ) -> Hits:
         """The photos with a region most like a box of a photo (default: like the whole photo), by
-        cosine. The photo itself is left out. Options as in `search`."""
+        cosine; they are likely from 0.6 on. The photo itself is left out. Options as in
+        `search`."""
         where = self._where(top, folder, since, until)
         store = self._opened()
         model = self._model()
@@ -413,6 +417,7 @@ class Index:
         )
 
     def close(self) -> None:
+        """Closes the files of the index, or the connection to its database."""
         if self._store is not None:
             self._store.close()
             self._store = None

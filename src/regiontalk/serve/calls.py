@@ -392,7 +392,13 @@ KEEP = Call(
 CALLS = (
     Call("GET", "/api/health", "State of the server; answers at once.", "Health", health),
     _looking("caption", "The regions of a photo, with captions.", "Regions", CAPTION, {}),
-    _looking("live", "The shown regions of a camera's picture, quickly.", "Regions", {}, {}),
+    _looking(
+        "live",
+        "The shown regions of a camera's picture: by the fast model, at a small size.",
+        "Regions",
+        {},
+        {},
+    ),
     _looking("describe", "One sentence for a photo.", "Description", DESCRIBE, {}),
     _looking(
         "align",

@@ -71,7 +71,7 @@ class PhotoFacts(NamedTuple):
     """What a correction says of its photo."""
 
     image: str
-    """Its name in the records (`Corrections.name_of`)."""
+    """The photo's name in the records (`Corrections.name_of`)."""
     digest: str | None
     """The digest of its bytes; None if the photo cannot be read now."""
     size: tuple[int, int]

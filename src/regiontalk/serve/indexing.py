@@ -42,7 +42,8 @@ class News(NamedTuple):
 
 
 class Indexing:
-    """Its state: the last `News`, and `updates`, the number of finished updates."""
+    """Watches the folder and updates its index. Its state: the last `News`, and `updates`, the
+    number of finished updates."""
 
     def __init__(self, settings: Settings, work: Work | None = None) -> None:
         self.photos = 0

@@ -173,7 +173,8 @@ def calibration(
 
     records = {record.image: record for record in measurement.records(truth, split)}
     predicted = measurement.predictions(
-        predictions, {name: (one.width, one.height) for name, one in records.items()}
+        predictions,
+        {name: (record.width, record.height) for name, record in records.items()},
     )
     pairs = [(photo, records[photo.path]) for photo in predicted]
     judged = {
@@ -186,7 +187,10 @@ def calibration(
     }
     measurement.finish(
         figures,
-        *(figures_table(name, {**one, "bins": len(one["bins"])}) for name, one in figures.items()),
+        *(
+            figures_table(name, {**values, "bins": len(values["bins"])})
+            for name, values in figures.items()
+        ),
     )
 
 

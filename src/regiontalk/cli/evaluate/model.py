@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +43,26 @@ _on_data = options.with_options(
     test_split_option,
 )
 
+_smallest_option = click.option(
+    "--smallest",
+    type=click.FloatRange(min=0),
+    default=32,
+    show_default=True,
+    metavar="PX",
+    help="Leave out objects smaller than PX × PX pixels of the original photo.",
+)
+
+
+def _longest_side_option(
+    condition: str = "",
+) -> Callable[[options.Decorated], options.Decorated]:
+    return click.option(
+        "--longest-side",
+        type=click.IntRange(min=16),
+        metavar="PX",
+        help="Shrink photos to this long side first: do names depend on sharpness?" + condition,
+    )
+
 
 @click.command()
 @truth_option
@@ -54,20 +74,8 @@ _on_data = options.with_options(
     help="…or the model that writes them; `embedded`: the package's.",
 )
 @options.device_option
-@click.option(
-    "--smallest",
-    type=click.FloatRange(min=0),
-    default=32,
-    show_default=True,
-    metavar="PX",
-    help="Leave out objects smaller than PX × PX pixels of the original photo.",
-)
-@click.option(
-    "--longest-side",
-    type=click.IntRange(min=16),
-    metavar="PX",
-    help="Shrink photos to this long side first: do names depend on sharpness? Needs --model.",
-)
+@_smallest_option
+@_longest_side_option(" Needs --model.")
 @click.option("--classes", is_flag=True, help="Also print a table of the classes.")
 @measured("names")
 def names(
@@ -94,7 +102,7 @@ def names(
     measurement.record.values["settings"] = settings
     if predictions is not None:
         predicted = measurement.predictions(
-            predictions, {one.image: (one.width, one.height) for one in records}
+            predictions, {entry.image: (entry.width, entry.height) for entry in records}
         )
     else:
         if not truth.is_dir():
@@ -117,8 +125,8 @@ def names(
     tables.append(intervals_table(figures["intervals"]))
     if classes:
         by_class = [
-            (name, f"{one['right']:.2f}", one["objects"])
-            for name, one in figures["classes"].items()
+            (name, f"{entry['right']:.2f}", entry["objects"])
+            for name, entry in figures["classes"].items()
         ]
         tables.append(("", ("class", "right", "objects"), by_class))
     measurement.finish(figures, *tables)
@@ -200,20 +208,8 @@ def _rank_by_towers(
     type=options.FILE,
     help="A text file with a name on each line. Default: all names of the split.",
 )
-@click.option(
-    "--smallest",
-    type=click.FloatRange(min=0),
-    default=32,
-    show_default=True,
-    metavar="PX",
-    help="Leave out objects smaller than PX × PX pixels of the original photo.",
-)
-@click.option(
-    "--longest-side",
-    type=click.IntRange(min=16),
-    metavar="PX",
-    help="Shrink photos to this long side first: do names depend on sharpness?",
-)
+@_smallest_option
+@_longest_side_option()
 @options.device_option
 @measured("naming")
 def naming(

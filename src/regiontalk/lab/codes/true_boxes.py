@@ -48,7 +48,7 @@ class BoxesOrigin(NamedTuple):
     dataset: Path
     split: str
     photos: int | None = None
-    """At most this many photos, drawn at random; None: all."""
+    """How many photos are drawn at random, at most; None: all are used."""
     sides: tuple[int, int] | None = None
     """Range of the random longest side, in pixels, that larger photos are shrunk to; None: photos
     as they are."""

@@ -58,11 +58,11 @@ class EdgeBoxes:
         width, height = (max(1, round(side * factor)) for side in photo.size)
         small = photo.convert("RGB").resize((width, height), Image.Resampling.BILINEAR)
         edges, normals = self._edges(np.asarray(small, dtype=np.float32) / np.float32(255))
-        found, scores = self.finder.getBoundingBoxes(edges, normals)
-        boxes_xyxy = boxes.xywh_to_xyxy(np.asarray(found, dtype=np.float64).reshape(-1, 4))
+        boxes_xywh, scores = self.finder.getBoundingBoxes(edges, normals)
+        boxes_xyxy = boxes.xywh_to_xyxy(np.asarray(boxes_xywh, dtype=np.float64).reshape(-1, 4))
         scores = np.asarray(scores, dtype=np.float64).reshape(-1)
-        found = ScoredBoxes(boxes_xyxy.astype(np.float64), scores / (1 + scores))
-        return scaled(found, photo.width / width, photo.height / height)
+        scored = ScoredBoxes(boxes_xyxy.astype(np.float64), scores / (1 + scores))
+        return scaled(scored, photo.width / width, photo.height / height)
 
     def _edges(self, pixels: Map) -> tuple[Map, Map]:
         """Thin edges from 0 to 1, and the direction across them in radians, (H, W) each."""
@@ -74,8 +74,8 @@ class EdgeBoxes:
 
 
 def gradient_edges(pixels: Map) -> tuple[Map, Map]:
-    """For pixels (H, W, 3), the gradient of the channel that changes most, thinned to its ridges,
-    and its direction."""
+    """The gradient of pixels (H, W, 3) in the channel that changes most, thinned to its ridges, and
+    its direction."""
     smooth = cv2.GaussianBlur(pixels, (0, 0), BLUR_SIGMA)
     across = cv2.Sobel(smooth, cv2.CV_32F, 1, 0)
     down = cv2.Sobel(smooth, cv2.CV_32F, 0, 1)

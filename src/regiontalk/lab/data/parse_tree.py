@@ -61,7 +61,7 @@ class Tree:
         return [token.text for token in self.tokens[start : end + 1]]
 
     def text(self, start: int, end: int) -> str:
-        """The same as they stand in the sentence."""
+        """The words from `start` to `end`, as they stand in the sentence."""
         words = (
             token.text + (" " if token.space else "") for token in self.tokens[start : end + 1]
         )
@@ -69,12 +69,12 @@ class Tree:
 
 
 Sentence = str | Sequence[str]
-"""As text, or as a list of words, which are not tokenized again."""
+"""A sentence as text, or as a list of words, which are not tokenized again."""
 Parser = Callable[[Sequence[Sentence]], Iterator[Tree]]
 
 
 def load_parser() -> Parser:
-    """spaCy's small English model."""
+    """Loads spaCy's small English model."""
     try:
         import spacy
         from spacy.tokens import Doc

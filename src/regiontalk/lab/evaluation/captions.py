@@ -85,12 +85,12 @@ def _bleu_counts(ours: Words, references: Sequence[Words]) -> Floats:
     sentence and of the nearest reference."""
     correct = np.zeros(LONGEST_NGRAM)
     limits: Ngrams = Counter()
-    for one in references:
-        limits |= ngrams(one)
+    for reference in references:
+        limits |= ngrams(reference)
     for gram, count in ngrams(ours).items():
         correct[len(gram) - 1] += min(count, limits[gram])
     guessed = [max(0, len(ours) - n) for n in range(LONGEST_NGRAM)]
-    nearest = min((abs(len(one) - len(ours)), len(one)) for one in references)[1]
+    nearest = min((abs(len(reference) - len(ours)), len(reference)) for reference in references)[1]
     return np.array([*correct, *guessed, len(ours), nearest])
 
 

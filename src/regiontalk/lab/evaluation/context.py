@@ -62,11 +62,11 @@ def evaluate_context(regions: Iterable[Captioned]) -> dict[str, Any]:
     if not rows:
         raise DataError("no region to caption")
     figures: dict[str, Any] = {}
-    for place, way in enumerate(WAYS):
-        same = [row.captions[place] == row.captions[0] for row in rows]
+    for column, way in enumerate(WAYS):
+        same = [row.captions[column] == row.captions[0] for row in rows]
         figures[way] = {
-            "right": 100 * float(np.mean([row.right[place] for row in rows])),
+            "right": 100 * float(np.mean([row.right[column] for row in rows])),
             "same_as_together": 100 * float(np.mean(same)),
-            "different_captions": len({row.captions[place] for row in rows}),
+            "different_captions": len({row.captions[column] for row in rows}),
         }
     return figures | {"regions": len(rows)}

@@ -110,7 +110,9 @@ def evaluate_grounding(mentions: Iterable[Mention], beta: float | None = None) -
         for name, row in _choices(mention, beta).items():
             rows[name].append((right[row], pointed[row]))
         centre = geometry.enlarge(mention.boxes_xyxy[:1], CENTRE_BOX_SIDE)
-        rows["centre box"].append(tuple(one[0] for one in _verdicts(centre, mention.truth.xyxy)))
+        rows["centre box"].append(
+            tuple(verdict[0] for verdict in _verdicts(centre, mention.truth.xyxy))
+        )
         for name in mention.truth.types:
             types[name].append(rows["model"][-1])
     if not chance:

@@ -39,8 +39,8 @@ def bootstrap(
 def bootstrap_photos(
     photos: Sequence[Hashable], figures_of: Callable[[Integers], Mapping[str, float]]
 ) -> dict[str, list[float]]:
-    """The same for items that belong to photos, such as phrases: photos are drawn, each with all of
-    its items.
+    """95 % intervals of figures of items that belong to photos, such as phrases: photos are drawn,
+    each with all of its items.
 
     `photos`: the photo of each item. `figures_of`: the figures of a sample, given by how often each
     item was drawn.

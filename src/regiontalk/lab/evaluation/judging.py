@@ -294,14 +294,14 @@ def _shares(judged: Iterable[Mapping[Any, str]]) -> dict[str, Any]:
     return shares_of(np.arange(len(counts))) | {"intervals": intervals}
 
 
-def agreement(one: Mapping[Any, str], other: Mapping[Any, str]) -> dict[str, Any] | None:
+def agreement(first: Mapping[Any, str], second: Mapping[Any, str]) -> dict[str, Any] | None:
     """Percent of equal verdicts and Cohen's kappa, over the captions that both judged; None where
     there are none."""
-    both = [(one[key], other[key]) for key in one if key in other]
+    both = [(first[key], second[key]) for key in first if key in second]
     if not both:
         return None
     equal = sum(a == b for a, b in both) / len(both)
-    of_one, of_other = (Counter(verdicts) for verdicts in zip(*both, strict=True))
-    by_chance = sum(of_one[name] * of_other[name] for name in VERDICTS) / len(both) ** 2
+    of_first, of_second = (Counter(verdicts) for verdicts in zip(*both, strict=True))
+    by_chance = sum(of_first[name] * of_second[name] for name in VERDICTS) / len(both) ** 2
     kappa = (equal - by_chance) / (1 - by_chance) if by_chance < 1 else None
     return {"captions": len(both), "percent": 100 * equal, "kappa": kappa}

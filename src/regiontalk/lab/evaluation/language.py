@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from regiontalk.lab.evaluation.ptb import tokenize
+from regiontalk.language.vocabulary import word_set
 
 Pair = tuple[str, Sequence[str]]  # a sentence and its references
 
@@ -20,33 +21,15 @@ class SentenceScorer(Protocol):
 
 
 class CorpusScorer(SentenceScorer, Protocol):
-    """Also one figure for many sentences, which need not be their mean (METEOR adds up its
+    """A scorer with one figure for many sentences, which need not be their mean (METEOR adds up its
     counts)."""
 
     def corpus_score(self, pairs: Iterable[Pair]) -> float: ...
 
 
-FUNCTION_WORDS = frozenset(
-    {
-        "a",
-        "an",
-        "the",
-        "of",
-        "in",
-        "on",
-        "at",
-        "to",
-        "with",
-        "and",
-        "or",
-        "is",
-        "are",
-        "his",
-        "her",
-        "its",
-        "their",
-    }
-)
+UNSCORED_WORDS = word_set("a an the of in on at to with and or is are his her its their")
+"""Words that `UnigramF1` leaves out. Fewer than the vocabulary's function words: recorded dev
+figures, which chose checkpoints, were measured with these."""
 
 
 class UnigramF1:
@@ -74,7 +57,7 @@ def _f1(sentence: str, reference: str) -> float:
 
 
 def _content_words(text: str) -> list[str]:
-    return [word for word in tokenize(text) if word not in FUNCTION_WORDS]
+    return [word for word in tokenize(text) if word not in UNSCORED_WORDS]
 
 
 class TreebankWords:

@@ -38,13 +38,13 @@ class Finding(NamedTuple):
     is_here: bool
     """Whether it says that the photo shows one."""
     detected: Detected
-    """Its regions, most likely first, and the true boxes."""
+    """The regions that it found, most likely first, and the true boxes."""
     shown: int
     """How many of the regions are likely enough to be shown."""
 
 
 Findings = Sequence[Mapping[str, Finding]]
-"""For each photo, class -> finding."""
+"""What `find` answers for each photo, by class."""
 
 
 def classes_in(records: Iterable[Record]) -> list[str]:

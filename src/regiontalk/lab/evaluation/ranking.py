@@ -76,8 +76,8 @@ def evaluate_ranking(models: Iterable[ScoreMatrix], intervals: bool = False) -> 
         raise DataError("no scores to evaluate")
     of_sentences, of_images = zip(*ranks, strict=True)
     figures = {
-        "image_to_text": _means([recalls(own) for own in of_sentences]),
-        "text_to_image": _means([recalls(own) for own in of_images]),
+        "image_to_text": _means([recalls(ranks_of_model) for ranks_of_model in of_sentences]),
+        "text_to_image": _means([recalls(ranks_of_model) for ranks_of_model in of_images]),
         "images": len(of_sentences[0]),
         "sentences": len(of_images[0]),
         "models": len(ranks),

@@ -33,7 +33,7 @@ from regiontalk.language.articles import as_caption
 from regiontalk.language.object_names import plain_name
 from regiontalk.models.settings import AGREEMENT_FEATURES, Agreement
 
-FEWEST = 20  # regions on which captions and names disagree
+MIN_DISAGREEING = 20  # regions on which captions and names disagree
 
 
 class JudgedRegions(NamedTuple):
@@ -44,7 +44,7 @@ class JudgedRegions(NamedTuple):
     caption_right: Verdicts
     name_right: Verdicts
     weight: float
-    """Of each region: data sets count the same."""
+    """How much each region counts: data sets count the same."""
 
     def said(self, fitted: Agreement) -> tuple[Scores, Verdicts]:
         """(R,) The confidence of what is said of each region, caption or name, and whether it is
@@ -102,7 +102,7 @@ def fit(photos: Sequence[JudgedRegions]) -> Agreement:
     name_right = np.concatenate([np.zeros(0, bool), *(one.name_right for one in photos)])
     weights = np.concatenate([np.full(len(one.features), one.weight) for one in photos])
     disagree = ~agrees(values)
-    if np.count_nonzero(disagree) < FEWEST:
+    if np.count_nonzero(disagree) < MIN_DISAGREEING:
         raise DataError(
             f"{np.count_nonzero(disagree)} regions with a name that disagrees with the caption: "
             "too few to fit"

@@ -53,38 +53,44 @@ def fit(
         )
     fits = [sentence.evidence.fits for sentence in sentences]
     std = np.concatenate(
-        [(own - own.mean(axis=1, keepdims=True)).ravel() for own in fits]
+        [(matrix - matrix.mean(axis=1, keepdims=True)).ravel() for matrix in fits]
     ).std()  # within a photo
 
     @cache
     def right(settings: AlignmentPredictionConfig, by_chain: bool) -> NDArray[np.intp]:
         """(photos,) how many phrases of each are right."""
-        return np.array([sum(_right(one, settings, by_chain) for one in photo) for photo in photos])
+        return np.array(
+            [sum(_right(sentence, settings, by_chain) for sentence in photo) for photo in photos]
+        )
 
     def best(numbers: Sequence[int]) -> AlignmentPredictionConfig:
         """The best settings for some of the photos; of equal weights the smallest."""
         unweighted = dict.fromkeys((weight.name for weight in WEIGHTS), 0.0)
-        own = replace(settings, **unweighted)  # type: ignore[arg-type]
+        chosen = replace(settings, **unweighted)  # type: ignore[arg-type]
         for weight in WEIGHTS:
             values = rounded(np.array(weight.tried) * std)
             tried = [
-                replace(own, **{weight.name: value})  # type: ignore[arg-type]
+                replace(chosen, **{weight.name: value})  # type: ignore[arg-type]
                 for value in values
             ]
-            own = max(tried, key=lambda one: int(right(one, weight.is_beta)[list(numbers)].sum()))
-        return own
+            chosen = max(
+                tried,
+                key=lambda candidate: int(right(candidate, weight.is_beta)[list(numbers)].sum()),
+            )
+        return chosen
 
     every = range(len(photos))
-    found = best(every)
+    best_settings = best(every)
     others = cross_validated(every, best)
     shares = {
         name: {
-            figure: sum(right(one, by_chain)[place] for place, one in enumerate(own)) / phrases
+            figure: sum(right(used, by_chain)[photo] for photo, used in enumerate(of_photos))
+            / phrases
             for figure, by_chain in (("accuracy", False), ("chain", True))
         }
-        for name, own in {"before": [settings] * len(photos), "after": others}.items()
+        for name, of_photos in {"before": [settings] * len(photos), "after": others}.items()
     }
-    fitted = {weight.name: getattr(found, weight.name) for weight in WEIGHTS}
+    fitted = {weight.name: getattr(best_settings, weight.name) for weight in WEIGHTS}
     return {"photos": len(photos), "phrases": phrases, "fitted": fitted} | shares
 
 

@@ -62,17 +62,17 @@ class JudgedCaptions(NamedTuple):
     rows: Rows
     """(C,) of the detections; each row's own caption comes before all others, in the same order."""
     own: Verdicts
-    """(C,) whether the length was the model's choice"""
+    """(C,) whether the length was the model's choice."""
     features: Floats
-    """(C, F)"""
+    """(C, F) what the confidence is computed from."""
     right: Verdicts
-    """(C,)"""
+    """(C,) whether the caption names what the region shows."""
     added: NDArray[np.intp]
     """(C, 2) how many content words are not in the own caption, and how many of these people wrote
     about the photo; 0 where they wrote no sentence about it."""
 
     def of(self, rows: Rows) -> JudgedCaptions:
-        """Those of some rows of the detections."""
+        """The captions of some rows of the detections."""
         which = np.isin(self.rows, rows)
         return JudgedCaptions._make(part[which] for part in self)
 
@@ -140,15 +140,17 @@ def fit(photos: Sequence[JudgedCaptions], limits: Confidence = UNFITTED) -> Conf
     std[std == 0] = 1
     *weights, bias = _regression((values - mean) / std, right)
     weights = weights / std
-    found = _with_numbers(limits, weights, bias - mean @ weights)
+    fitted = _with_numbers(limits, weights, bias - mean @ weights)
     for _ in range(ROUNDS):
         sure, verdicts = what_is_said(
-            photos, [probabilities(photo.features, found) for photo in photos], found
+            photos, [probabilities(photo.features, fitted) for photo in photos], fitted
         )
         log, minus_log_rest, _ = terms(sure)
         slope, offset = _regression((log + minus_log_rest)[:, None], verdicts)
-        found = _with_numbers(found, slope * np.array(found.weights), slope * found.bias + offset)
-    return found
+        fitted = _with_numbers(
+            fitted, slope * np.array(fitted.weights), slope * fitted.bias + offset
+        )
+    return fitted
 
 
 def _regression(values: Floats, right: Verdicts) -> Floats:
@@ -167,10 +169,14 @@ def what_is_said(
     photos: Sequence[JudgedCaptions], sure: Sequence[Scores], limits: Confidence
 ) -> tuple[Scores, Verdicts]:
     """Confidences and verdicts (N,) of the captions that are said of all photos."""
-    said = [photo.said(own, limits) for photo, own in zip(photos, sure, strict=True)]
+    chosen = [
+        photo.said(confidences, limits) for photo, confidences in zip(photos, sure, strict=True)
+    ]
     return (
-        np.concatenate([own[places] for own, places in zip(sure, said, strict=True)]),
-        np.concatenate([photo.right[places] for photo, places in zip(photos, said, strict=True)]),
+        np.concatenate(
+            [confidences[places] for confidences, places in zip(sure, chosen, strict=True)]
+        ),
+        np.concatenate([photo.right[places] for photo, places in zip(photos, chosen, strict=True)]),
     )
 
 
@@ -181,13 +187,13 @@ def fit_and_check(
     captions of each."""
     photos = list(itertools.chain(*datasets))
     ends = itertools.accumulate(map(len, datasets))
-    parts = [slice(end - len(own), end) for own, end in zip(datasets, ends, strict=True)]
+    parts = [slice(end - len(dataset), end) for dataset, end in zip(datasets, ends, strict=True)]
     limits = UNFITTED
     sure = _of_others(photos, UNFITTED)
     for _ in range(ROUNDS):
         limits = replace(limits, longer=_longer(photos, sure, limits))
-        said = [what_is_said(photos[part], sure[part], limits) for part in parts]
-        limits = replace(limits, likely=likely_from(said))
+        judged = [what_is_said(photos[part], sure[part], limits) for part in parts]
+        limits = replace(limits, likely=likely_from(judged))
         sure = _of_others(photos, limits)
     return fit(photos, limits), [sure[part] for part in parts]
 
@@ -219,8 +225,8 @@ def _longer(photos: Sequence[JudgedCaptions], sure: Sequence[Scores], limits: Co
         at = replace(limits, longer=longer)
         words, true = sum(
             (
-                photo.added[photo.said(own, at, MAX_TRIED_WORDS)].sum(axis=0)
-                for photo, own in zip(photos, sure, strict=True)
+                photo.added[photo.said(confidences, at, MAX_TRIED_WORDS)].sum(axis=0)
+                for photo, confidences in zip(photos, sure, strict=True)
             ),
             start=np.zeros(2),
         )
@@ -237,10 +243,10 @@ def report(
     photos: Sequence[JudgedCaptions], sure: Sequence[Scores], fitted: Confidence
 ) -> dict[str, Any]:
     """Figures of the chosen captions of some photos, with cross-validated confidences."""
-    said, right = what_is_said(photos, sure, fitted)
-    figures = summary(Judged(said, right, len(photos)), said, fitted.likely)
+    confidences, right = what_is_said(photos, sure, fitted)
+    figures = summary(Judged(confidences, right, len(photos)), confidences, fitted.likely)
     return {
         "photos": len(photos),
-        "captions": len(said),
+        "captions": len(confidences),
         "all_right": float(right.mean()),
     } | figures

@@ -135,11 +135,11 @@ def fit(
     """The table of names, and how well it names held-out photos."""
     photos = _without_rare_nouns(photos)
     places = {
-        photo: number for number, photo in enumerate(dict.fromkeys(one.photo for one in photos))
+        photo: number for number, photo in enumerate(dict.fromkeys(coded.photo for coded in photos))
     }
-    taught = [one for one in photos if places[one.photo] % HELD_OUT]
-    held_out = [one for one in photos if not places[one.photo] % HELD_OUT]
-    if len(set(chain.from_iterable(one.names for one in taught))) < 2 or not held_out:
+    taught = [coded for coded in photos if places[coded.photo] % HELD_OUT]
+    held_out = [coded for coded in photos if not places[coded.photo] % HELD_OUT]
+    if len(set(chain.from_iterable(coded.names for coded in taught))) < 2 or not held_out:
         raise DataError(
             "too few names to fit",
             hint="regions of type 'object' or 'whole' with a name as their phrase",
@@ -155,7 +155,7 @@ def fit(
     counts = {
         "names": len(table.names),
         "photos": len(places),
-        "examples": sum(len(one.names) for one in photos),
+        "examples": sum(len(coded.names) for coded in photos),
     }
     return scaled, counts | report
 
@@ -201,18 +201,18 @@ def _fit_table(photos: Sequence[NamedCodes], detector: str, seed: int) -> NameTa
     An example counts 1/√(examples of its name), so that frequent names do not win every time.
     """
     everyday = {
-        name: word for one in photos for name, word in zip(one.names, one.coarse, strict=True)
+        name: word for photo in photos for name, word in zip(photo.names, photo.coarse, strict=True)
     }
     names = sorted(everyday)
     numbers = {name: number for number, name in enumerate(names)}
-    every_name = chain.from_iterable(one.names for one in photos)
+    every_name = chain.from_iterable(photo.names for photo in photos)
     targets = np.array([numbers[name] for name in every_name])
-    codes = np.concatenate([one.codes for one in photos]).astype(np.float32)  # (E, D)
+    codes = np.concatenate([photo.codes for photo in photos]).astype(np.float32)  # (E, D)
     mean = codes.mean(axis=0)
     std = codes.std(axis=0) + 1e-3
     codes -= mean
     codes /= std
-    is_noun = np.array(list(chain.from_iterable(one.is_noun for one in photos)))
+    is_noun = np.array(list(chain.from_iterable(photo.is_noun for photo in photos)))
     shares = np.where(is_noun, NOUN_SHARE, 1.0) / np.sqrt(np.bincount(targets))[targets]
     weights, biases = _softmax_regression(codes, targets, shares / shares.sum(), seed)
     weights = weights / std
@@ -265,8 +265,8 @@ class _Choice(NamedTuple):
 def _choose_temperature(table: NameTable, photos: Sequence[NamedCodes]) -> _Choice:
     """The temperature with the highest likelihood of the held-out names that the table has."""
     numbers = {name: number for number, name in enumerate(table.names)}
-    codes = np.concatenate([one.codes for one in photos]).astype(np.float32)
-    every_name = chain.from_iterable(one.names for one in photos)
+    codes = np.concatenate([photo.codes for photo in photos]).astype(np.float32)
+    every_name = chain.from_iterable(photo.names for photo in photos)
     targets = np.array([numbers.get(name, -1) for name in every_name])
     logits = codes @ table.weights.T + table.biases
     known = np.flatnonzero(targets >= 0)

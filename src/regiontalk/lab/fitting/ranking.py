@@ -70,8 +70,8 @@ def targets(photos: Sequence[RankedPhoto], scorer: SentenceScorer) -> list[Float
     ]
     language = _language(photos, truths, wishes, scorer)
     return [
-        _best_alone(wanted, overlap, said)
-        for (wanted, overlap), said in zip(wishes, language, strict=True)
+        _best_alone(wanted, overlap, fits)
+        for (wanted, overlap), fits in zip(wishes, language, strict=True)
     ]
 
 
@@ -155,12 +155,12 @@ def _descend(layers: list[Floats], inputs: Floats, wanted: Floats) -> list[Float
     squares = [np.zeros_like(layer) for layer in layers]
     for step in range(1, STEPS + 1):
         rate = FIRST_RATE * (1 + np.cos(np.pi * step / STEPS)) / 2
-        for place, gradient in enumerate(_gradients(layers, inputs, wanted)):
-            means[place] = ADAM_BETAS[0] * means[place] + (1 - ADAM_BETAS[0]) * gradient
-            squares[place] = ADAM_BETAS[1] * squares[place] + (1 - ADAM_BETAS[1]) * gradient**2
-            mean = means[place] / (1 - ADAM_BETAS[0] ** step)
-            square = squares[place] / (1 - ADAM_BETAS[1] ** step)
-            layers[place] = layers[place] - rate * mean / (np.sqrt(square) + 1e-8)
+        for number, gradient in enumerate(_gradients(layers, inputs, wanted)):
+            means[number] = ADAM_BETAS[0] * means[number] + (1 - ADAM_BETAS[0]) * gradient
+            squares[number] = ADAM_BETAS[1] * squares[number] + (1 - ADAM_BETAS[1]) * gradient**2
+            mean = means[number] / (1 - ADAM_BETAS[0] ** step)
+            square = squares[number] / (1 - ADAM_BETAS[1] ** step)
+            layers[number] = layers[number] - rate * mean / (np.sqrt(square) + 1e-8)
     return layers
 
 
@@ -168,8 +168,8 @@ def _gradients(layers: Sequence[Floats], inputs: Floats, wanted: Floats) -> list
     """Gradients of the mean cross-entropy and the decay, by W (F, H), b (H,), v (H,) and c."""
     weights, biases, outputs, output_bias = layers
     hidden = np.maximum(inputs @ weights + biases, 0)  # (N, H)
-    found = sigmoid(hidden @ outputs + output_bias)  # (N,)
-    by_logit = (found - wanted) / len(wanted)
+    probabilities = sigmoid(hidden @ outputs + output_bias)  # (N,)
+    by_logit = (probabilities - wanted) / len(wanted)
     by_hidden = by_logit[:, None] * outputs * (hidden > 0)
     return [
         inputs.T @ by_hidden + WEIGHT_DECAY * weights,
@@ -183,9 +183,9 @@ def fit_photos(photos: Sequence[tuple[RankedPhoto, Floats]]) -> Ranking:
     """A ranking for photos with the targets of their regions."""
     values = [np.zeros((0, len(RANKING_FEATURES)))]
     wanted = [np.zeros(0)]
-    for photo, own in photos:
+    for photo, scores in photos:
         values.append(ranking_features(photo.regions))
-        wanted.append(own)
+        wanted.append(scores)
     return fit(np.concatenate(values), np.concatenate(wanted))
 
 
@@ -198,8 +198,8 @@ def judge(
 ) -> DenseResult:
     """Dense captioning's figures of the photos, each with its own ranking (None: with the rules of
     the settings)."""
-    found = [
+    images = [
         to_image(photo.record, photo.regions, replace(settings, ranking=ranking), words)
         for photo, ranking in zip(photos, rankings, strict=True)
     ]
-    return evaluate_dense([photo.record for photo in photos], found, scorer, check_boxes=False)
+    return evaluate_dense([photo.record for photo in photos], images, scorer, check_boxes=False)

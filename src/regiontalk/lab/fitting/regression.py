@@ -28,10 +28,10 @@ def logistic_regression(columns: Floats, wanted: Floats, counts: Floats | None =
     weights = np.zeros(len(columns))
     counts = np.ones(len(wanted)) if counts is None else counts
     for _ in range(MAX_ROUNDS):
-        found = sigmoid(weights @ columns)
-        curved = columns * (counts * found * (1 - found))
+        probabilities = sigmoid(weights @ columns)
+        curved = columns * (counts * probabilities * (1 - probabilities))
         curvature = curved @ columns.T + 1e-9 * np.eye(len(columns))
-        step = np.linalg.solve(curvature, columns @ (counts * (found - wanted)))
+        step = np.linalg.solve(curvature, columns @ (counts * (probabilities - wanted)))
         longest = float(np.abs(step).max())
         weights = weights - step * min(1.0, LONGEST_STEP / max(longest, LAST_STEP))
         if longest < LAST_STEP:

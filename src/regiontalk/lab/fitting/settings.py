@@ -36,8 +36,8 @@ def try_settings(
     truth = [photo.record for photo in photos]
     results = []
     for settings in tried:
-        found = (photo.regions(settings, words) for photo in photos)
-        results.append((settings, evaluate_dense(truth, found, scorer, check_boxes=False)))
+        images = (photo.regions(settings, words) for photo in photos)
+        results.append((settings, evaluate_dense(truth, images, scorer, check_boxes=False)))
     return sorted(results, key=lambda pair: -pair[1].map)
 
 

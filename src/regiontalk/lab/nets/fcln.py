@@ -210,7 +210,7 @@ class FCLN(nn.Module):
         return sample_regions(features, boxes_xyxy, *cells, affine)
 
     def _sample_crops(self, images: Tensor, boxes_xyxy: Tensor) -> Tensor:
-        """The same for regions that go through the backbone as crops."""
+        """The features of regions that go through the backbone as crops."""
         side = self.config.crops
         crops = crop_regions(images, boxes_xyxy, side)  # (N·B, 3, side, side)
         parts = []

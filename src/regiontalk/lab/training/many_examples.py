@@ -51,9 +51,9 @@ MIN_EXAMPLES = 20
 MAX_NAME_WORDS = 3
 MAX_LOSS = 1.0
 """Percentage points that old words may lose."""
-OTHERS_OF_PHOTO = 8
-"""So many regions of a photo, away from its examples, keep their captions."""
-FAR = 0.3
+MAX_OTHERS_OF_PHOTO = 8
+"""How many regions of a photo, away from its examples, keep their captions."""
+MAX_IOU_WITH_EXAMPLE = 0.3
 """The highest IoU of such a region with an example."""
 RUN = LanguageRunConfig(
     steps=200,
@@ -65,8 +65,8 @@ RUN = LanguageRunConfig(
 )
 OPTIMIZER = OptimizerConfig(kind="adamw", rate=3e-4, weight_decay=0.02)
 SCHEDULE = ScheduleConfig(warmup=10, decay="cosine", clip_norm=5.0, ema=0.98)
-SHARE = 0.2
-"""Of a batch, the share of the examples."""
+EXAMPLE_SHARE = 0.2
+"""The share of the examples in a batch."""
 CPU = torch.device("cpu")
 
 
@@ -110,7 +110,7 @@ class Report:
     """Examples whose caption names what their phrase names."""
     right_after: float
     old_before: float
-    """The same of named regions that were not learned from."""
+    """Named regions that were not learned from, whose caption names what their phrase names."""
     old_after: float
     changes: tuple[Change, ...]
 
@@ -178,14 +178,18 @@ def train(seen: Seen, model: Path, out: Path, watcher: Watcher) -> Report:
     old = read_model_folder(model)
     kept, check = _halves(_named_regions(old.background, old.info.name))
     style = old.words.styles[0]
-    taught = _phrased(seen.inputs, [example.words for example in seen.examples], style, SHARE)
+    taught = _phrased(
+        seen.inputs, [example.words for example in seen.examples], style, EXAMPLE_SHARE
+    )
     recipe = LanguageRecipe(
         RUN, (taught.config,), str(model), smallest_count=1, optimizer=OPTIMIZER, schedule=SCHEDULE
     )
     task = LanguageTask.of(recipe, [taught], {})
     inputs = np.concatenate([seen.others, kept.inputs])
     captions = [*seen.captions, *greedy_captions(task.old, task.words, kept.inputs, CPU)]
-    others = _phrased(inputs, [text.split() for text in captions], style, 1 - SHARE, keep=1.0)
+    others = _phrased(
+        inputs, [text.split() for text in captions], style, 1 - EXAMPLE_SHARE, keep=1.0
+    )
     recipe = replace(recipe, data=(taught.config, others.config))
     task = replace(task, recipe=recipe, sources=[taught, others])
     with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.absolute().parent) as folder:
@@ -298,5 +302,5 @@ def _regions_of(model: Model, look: Look, name: str, examples: Sequence[ToTeach]
 def _other_regions(look: Look, examples: RegionTable) -> RegionTable:
     """The best regions of a photo that are away from its examples."""
     overlaps = geometry.iou(look.regions.boxes_xyxy, examples.boxes_xyxy)
-    far = np.flatnonzero(overlaps.max(axis=1) < FAR)
-    return look.regions.take(far[:OTHERS_OF_PHOTO])
+    far = np.flatnonzero(overlaps.max(axis=1) < MAX_IOU_WITH_EXAMPLE)
+    return look.regions.take(far[:MAX_OTHERS_OF_PHOTO])

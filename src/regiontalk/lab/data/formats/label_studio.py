@@ -96,25 +96,32 @@ def _record(task: Mapping[str, Any], source: Source) -> Record:
     name = photo_name(as_text(as_object(task["data"])["image"], "data.image"))
     by_people = "annotations" in task
     results = [
-        as_object(one)
-        for one in _chosen(task.get("annotations" if by_people else "predictions", ()))
+        as_object(result)
+        for result in _chosen(task.get("annotations" if by_people else "predictions", ()))
     ]
     rectangles = [
-        one for one in results if as_text(one["type"], "type") in ("rectanglelabels", "rectangle")
+        result
+        for result in results
+        if as_text(result["type"], "type") in ("rectanglelabels", "rectangle")
     ]
     texts: dict[str, list[str]] = {}
-    for one in results:
-        if one["type"] == "textarea":
-            text = one["value"]["text"]
-            texts.setdefault(str(one["id"]), []).extend([text] if isinstance(text, str) else text)
+    for result in results:
+        if result["type"] == "textarea":
+            text = result["value"]["text"]
+            texts.setdefault(str(result["id"]), []).extend(
+                [text] if isinstance(text, str) else text
+            )
     width, height = _size(rectangles[0]) if rectangles else (0, 0)
     regions = list(
         chain.from_iterable(
-            _regions(one, texts.pop(str(one["id"]), []), by_people) for one in rectangles
+            _regions(rectangle, texts.pop(str(rectangle["id"]), []), by_people)
+            for rectangle in rectangles
         )
     )
     of_photo = {
-        str(one["id"]) for one in results if one["type"] == "textarea" and "x" not in one["value"]
+        str(result["id"])
+        for result in results
+        if result["type"] == "textarea" and "x" not in result["value"]
     }
     written = chain.from_iterable(texts[identity] for identity in texts if identity in of_photo)
     sentences = [text.strip() for text in written]
@@ -135,9 +142,10 @@ def photo_name(address: str) -> str:
 
 def _chosen(answers: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
     """The results of the annotation (or prediction) that counts; none where all were cancelled."""
-    valid = [as_object(one) for one in answers if not one.get("was_cancelled")]
+    valid = [as_object(answer) for answer in answers if not answer.get("was_cancelled")]
     ranked = sorted(
-        valid, key=lambda one: (bool(one.get("ground_truth")), str(one.get("updated_at", "")))
+        valid,
+        key=lambda answer: (bool(answer.get("ground_truth")), str(answer.get("updated_at", ""))),
     )
     results: Sequence[Any] = ranked[-1]["result"] if ranked else ()
     return results

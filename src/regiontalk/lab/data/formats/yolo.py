@@ -46,7 +46,7 @@ _NAME = re.compile(
 )
 
 LabelScores = dict[str, list[Scores]]
-"""Of the labels of a photo, each by its class and box as they are written."""
+"""The scores of the labels of a photo, each by its class and box as they are written."""
 
 
 @contextmanager

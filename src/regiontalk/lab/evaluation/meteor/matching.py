@@ -203,9 +203,9 @@ def _match_rewrites(
             while slot != _NONE:
                 other = first + slot - _BUCKETS
                 if node[other] == rewrite:
-                    one, two = (other, phrase) if source_is_hypothesis else (phrase, other)
+                    hyp, ref = (other, phrase) if source_is_hypothesis else (phrase, other)
                     table, count = _append(
-                        table, count, start[one], length[one], start[two], length[two], PARAPHRASE
+                        table, count, start[hyp], length[hyp], start[ref], length[ref], PARAPHRASE
                     )
                 slot = target_index[slot]
     return table, count

@@ -76,7 +76,7 @@ class Batch(StepBatch):
     seeds: tuple[int, ...]  # N numbers, of the photos' sampling
     sentences: Sentences | None = None
     proposals: Proposals | None = None
-    """Those of the data set's file, where a net finds none itself."""
+    """The proposals of the data set's file, where a net finds none itself."""
 
 
 @dataclass(frozen=True)

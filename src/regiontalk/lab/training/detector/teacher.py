@@ -115,10 +115,11 @@ def imitation_losses(
 def map_difference(student: Tensor, teacher: Tensor, inside: Tensor) -> Tensor:
     """The mean over channels of the squared difference of maps (N, C, h, w), in units of the
     teacher's variance."""
-    own, other = (
+    of_student, of_teacher = (
         features.permute(0, 2, 3, 1)[inside].float() for features in (student, teacher)
     )  # (cells, C)
-    variance = other.var(dim=0, correction=0)
+    variance = of_teacher.var(dim=0, correction=0)
     return (
-        (own - other).square().mean(dim=0) / (variance + QUIET_CHANNEL * variance.mean())
+        (of_student - of_teacher).square().mean(dim=0)
+        / (variance + QUIET_CHANNEL * variance.mean())
     ).mean()

@@ -50,7 +50,7 @@ class HeadRecipe:
     init_from: str | None = None
     """A run (or checkpoint) of the same net whose weights and vocabulary this one starts from."""
     keep_words: bool = False
-    """With `init_from`: only the layers that read codes learn. The codes may then be those of
+    """Only the layers that read codes learn (with `init_from`). The codes may then be those of
     another detector, and the graphs that read or write words stay the same for both."""
 
     def __post_init__(self) -> None:

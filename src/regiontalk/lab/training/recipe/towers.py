@@ -18,9 +18,9 @@ class TextDataConfig:
     path: str
     """A data set folder; its `train` split is used."""
     share: float = 1.0
-    """Its weight in a batch at the first step."""
+    """The data set's weight in a batch at the first step."""
     share_at_end: float | None = None
-    """Its weight at the last step, with a linear change in between; None: no change."""
+    """The data set's weight at the last step, with a linear change in between; None: no change."""
     sentences: bool = True
     """Learn the sentences of whole photos."""
     require_sentences: bool = False
@@ -47,7 +47,7 @@ class ContrastiveRunConfig(RunConfig):
     """What the best checkpoint is chosen by, on dev: the mean of R@1 in both directions by both
     scores, by one of them, or the mean share of right names."""
     cache_side: int = 384
-    """With `cache_photos`: the long side to which photos in memory are reduced (0.33 MB each)."""
+    """The long side to which photos in memory are reduced (`cache_photos`; 0.33 MB each)."""
     per_photo: int = 2
     """Most phrases, and most names, of a photo in a batch."""
     longest: int = 48

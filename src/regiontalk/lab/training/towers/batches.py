@@ -105,7 +105,7 @@ def _also(region: TrueRegion, record: Record, term: str) -> tuple[str, ...]:
     """The other texts of a region: the everyday word of a name, other phrases on the same box."""
     if term == "names":
         return (plain_text(region.coarse),) if region.coarse else ()
-    return tuple(plain_text(one.phrase) for one in record.regions if one.xyxy == region.xyxy)
+    return tuple(plain_text(other.phrase) for other in record.regions if other.xyxy == region.xyxy)
 
 
 def _term(region: TrueRegion, config: TextDataConfig) -> str | None:
@@ -194,8 +194,8 @@ class TowersBatches:
         photo = source.photo(example.number)
         random = np.random.default_rng(example.seed)
         drawn = source.draw(record, self.recipe.run.per_photo, random)
-        may_flip = not any(breaks_when_mirrored(split_words(one.text)) for one in drawn)
-        boxes = [one.xyxy for one in drawn if one.xyxy is not None]
+        may_flip = not any(breaks_when_mirrored(split_words(text.text)) for text in drawn)
+        boxes = [text.xyxy for text in drawn if text.xyxy is not None]
         factors = np.array([photo.width / record.width, photo.height / record.height] * 2)
         view = random_view(
             photo,
@@ -212,7 +212,7 @@ class TowersBatches:
 def _without_lost_boxes(view: View, drawn: Sequence[Described], name: str) -> Item:
     """The item without the boxes that the view has cropped away."""
     kept = iter(view.kept.tolist())
-    described = [one for one in drawn if one.xyxy is None or next(kept)]
+    described = [text for text in drawn if text.xyxy is None or next(kept)]
     boxes = view.boxes_xyxy[view.kept]
     return Item(View(view.pixels, boxes, np.ones(len(boxes), dtype=bool)), described, name)
 

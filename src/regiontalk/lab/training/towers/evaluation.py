@@ -29,9 +29,10 @@ from regiontalk.language.wordpiece import WordPieces
 PHOTOS_AT_ONCE = 16
 TEXTS_AT_ONCE = 256
 MAX_PRODUCTS = 1 << 28
-"""Of patches and words at once: 1 GiB."""
+"""How many products of patches and words are computed at once: 1 GiB."""
 SCORES = ("both", "global", "words")
-"""By the photo's and the sentence's vectors, by patches and words, and the sum of their logits."""
+"""What photos and sentences are compared by: the sum of both logits, their vectors, patches and
+words."""
 
 
 class RegionsOfPhoto(NamedTuple):
@@ -70,20 +71,20 @@ class TowersModel:
         read, `skip` is told."""
         chunks = iter(photos)
         while chunk := list(islice(chunks, PHOTOS_AT_ONCE)):
-            some = _open(dataset, chunk, skip)
-            if not some:
+            opened = _open(dataset, chunk, skip)
+            if not opened:
                 continue
-            most = 1 + max(len(photo.regions) for photo, _ in some)
+            most = 1 + max(len(photo.regions) for photo, _ in opened)
             side = self.net.config.input_size
-            boxes = np.tile(np.array([0, 0, side, side], dtype=np.float32), (len(some), most, 1))
-            for row, (photo, _) in enumerate(some):
-                own = np.array([region.xyxy for region in photo.regions]).reshape(-1, 4)
+            boxes = np.tile(np.array([0, 0, side, side], dtype=np.float32), (len(opened), most, 1))
+            for row, (photo, _) in enumerate(opened):
+                regions_xyxy = np.array([region.xyxy for region in photo.regions]).reshape(-1, 4)
                 factors = (side / photo.record.width, side / photo.record.height)
-                boxes[row, 1 : 1 + len(own)] = geometry.scale(own, *factors)
-            pixels = np.stack([self._stretched(image) for _, image in some])
+                boxes[row, 1 : 1 + len(regions_xyxy)] = geometry.scale(regions_xyxy, *factors)
+            pixels = np.stack([self._stretched(image) for _, image in opened])
             images = torch.from_numpy(pixels).permute(0, 3, 1, 2).to(self.device).float()
             vectors = self.net.read_photos(images, torch.from_numpy(boxes).to(self.device))
-            yield [photo for photo, _ in some], vectors
+            yield [photo for photo, _ in opened], vectors
 
     def _stretched(self, photo: Image.Image) -> NDArray[np.uint8]:
         """The photo as the net gets it, (S, S, 3)."""
