@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import regiontalk
 from regiontalk.cli.main import run
+from regiontalk.lab.codes.store import CodedPhotos
 from regiontalk.lab.data.records import Dataset
 from regiontalk.lab.evaluation import vector_lengths
 from regiontalk.lab.runs import read_looks
@@ -51,6 +53,26 @@ def test_ranking_is_the_mean_of_the_best(alignment_run: Path, options: list[str]
     shown = capsys.readouterr().out
     assert "sentence → image" in shown
     assert "3 images" in shown
+
+
+def test_a_model_reads_codes_that_it_made_instead_of_looking_again(
+    aligning_model: Path, options: list[str], capsys
+) -> None:
+    answers = []
+    for given in (options, options[2:]):
+        assert run(["evaluate", "alignment", str(aligning_model), *given, "--json"]) == 0
+        answers.append(json.loads(capsys.readouterr().out))
+    assert answers[0] == answers[1]
+
+
+def test_codes_of_another_model_are_refused(
+    aligning_model: Path, sentences_run: Path, options: list[str], tmp_path: Path, capsys
+) -> None:
+    other = replace(CodedPhotos.load(sentences_run / "codes.npz"), detector="another")
+    other.save(tmp_path / "other.npz")
+    of_other = ["--codes", str(tmp_path / "other.npz"), *options[2:]]
+    assert run(["evaluate", "alignment", str(aligning_model), *of_other]) == 6
+    assert "another detector" in capsys.readouterr().err
 
 
 def write_entities(scenes: Path, folder: Path) -> int:

@@ -25,11 +25,13 @@ from regiontalk.cli.measurement import (
 from regiontalk.cli.names_option import read_lines_of
 from regiontalk.cli.splits import test_split_option
 from regiontalk.errors import UsageError, need
+from regiontalk.inference.alignment import ALIGNMENT_HEAD
 from regiontalk.io.files import replacing
 from regiontalk.lab.data.records import Dataset, Record, open_split
 
 if TYPE_CHECKING:
     from regiontalk.lab.codes.store import CodedPhotos
+    from regiontalk.lab.data.dataset_model import DatasetModel
     from regiontalk.lab.evaluation.alignment import AlignedPhotos
     from regiontalk.lab.training.towers.evaluation import TowersModel
 
@@ -37,7 +39,7 @@ _on_data = options.with_options(
     click.option(
         "--codes",
         type=options.PLACE,
-        help="For a run: the file that `regiontalk data codes` wrote.",
+        help="The file that `regiontalk data codes` wrote; a run needs it.",
     ),
     click.option("--truth", type=options.PLACE, required=True, help="A data set folder."),
     test_split_option,
@@ -155,17 +157,17 @@ def alignment(
     """Rank images by sentences and sentences by images: R@1/5/10, median rank (K&FF table 1).
 
     MODEL is a model folder (`embedded`: the one in the package), which looks at the photos as
-    `regiontalk align` does; or an alignment run or one of its step-… folders, which need --codes;
-    or a run of two towers, which looks at the photos. The figures of an alignment run are the mean
-    over its best checkpoints, as in the paper (`run.keep_best`). --device is for runs.
+    `regiontalk align` does, or reads the --codes that it made of them; or an alignment run or one
+    of its step-… folders, which need --codes; or a run of two towers, which looks at the photos.
+    The figures of an alignment run are the mean over its best checkpoints, as in the paper
+    (`run.keep_best`). --device is for runs.
     """
-    from regiontalk.lab.evaluation.alignment import AlignedPhotos
     from regiontalk.lab.evaluation.ranking import evaluate_ranking
 
     dataset = open_split(truth, split)
     records = itertools.islice(measurement.photos(dataset), first)
     if not options.is_run(model):
-        photos = AlignedPhotos.of_model(measurement.model(model, dataset))
+        photos = _align_photos(measurement.model(model, dataset), codes, measurement)
         scores = iter([photos.score_matrix(records)])
     elif _is_two_towers(model):
         _rank_by_towers(model, dataset, records, device, measurement)
@@ -181,6 +183,20 @@ def alignment(
         scores = score_matrices(model, coded, list(records), pick_device(device))
     figures = evaluate_ranking(scores, intervals=True)
     measurement.finish(figures, ranking_table(figures), intervals_table(figures["intervals"]))
+
+
+def _align_photos(
+    photos: DatasetModel, codes: Path | None, measurement: Measurement
+) -> AlignedPhotos:
+    """A model's alignments of photos, which it looks at if there are no codes of them."""
+    from regiontalk.lab.evaluation.alignment import AlignedPhotos
+
+    if codes is None:
+        return AlignedPhotos.of_model(photos)
+    coded = _load_codes(codes, measurement)
+    runtime = photos.model.runtime
+    coded.check_detector(runtime.head(ALIGNMENT_HEAD).info.detector, Path(runtime.name))
+    return AlignedPhotos.of_codes(runtime, coded)
 
 
 def _rank_by_towers(
