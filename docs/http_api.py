@@ -7,12 +7,11 @@ python docs/http_api.py --check     write nothing; fail if the page is out of da
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from markdown_page import markdown_table, page
+from markdown_page import markdown_table, page, write_or_check
 
 from regiontalk.serve.calls import CALLS, Call
 from regiontalk.serve.openapi import describe
@@ -29,14 +28,7 @@ Schema = Mapping[str, Any]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--check", action="store_true", help="only fail if the page is out of date")
-    if not parser.parse_args().check:
-        PAGE.write_text(render(), encoding="utf-8")
-    elif not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != render():
-        raise SystemExit(f"{PAGE} is out of date: python docs/http_api.py")
+    write_or_check("docs/http_api.py", __doc__, lambda: {PAGE: render()})
 
 
 def render() -> str:

@@ -7,7 +7,6 @@ python docs/python_reference.py --check     write nothing; fail if the page is o
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from docstrings import field_docstrings, one_line
-from markdown_page import markdown_table, page
+from markdown_page import markdown_table, page, write_or_check
 
 import regiontalk
 from regiontalk import errors, results
@@ -60,14 +59,7 @@ class SomeFunction:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--check", action="store_true", help="only fail if the page is out of date")
-    if not parser.parse_args().check:
-        PAGE.write_text(render(), encoding="utf-8")
-    elif not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != render():
-        raise SystemExit(f"{PAGE} is out of date: python docs/python_reference.py")
+    write_or_check("docs/python_reference.py", __doc__, lambda: {PAGE: render()})
 
 
 def render() -> str:

@@ -7,7 +7,6 @@ python docs/recipe_keys.py --check     write nothing; fail if the page is out of
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import itertools
 import json
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from docstrings import field_docstrings
-from markdown_page import markdown_table
+from markdown_page import markdown_table, write_or_check
 
 from regiontalk.lab.nets.alignment import AlignmentConfig
 from regiontalk.lab.nets.fcln import FCLNConfig
@@ -143,14 +142,7 @@ SHOWN_ONCE = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--check", action="store_true", help="only fail if the page is out of date")
-    if not parser.parse_args().check:
-        PAGE.write_text(render(), encoding="utf-8")
-    elif not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != render():
-        raise SystemExit(f"{PAGE} is out of date: python docs/recipe_keys.py")
+    write_or_check("docs/recipe_keys.py", __doc__, lambda: {PAGE: render()})
 
 
 def render() -> str:

@@ -18,7 +18,6 @@ what a record lacks.
 
 from __future__ import annotations
 
-import argparse
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +28,7 @@ import densecap_table
 from columns import Column, Run, Section, find_figure
 from curves import CURVES, draw_curves, read_curves
 from headlines import HEADLINES, OTHER_PHOTOS, Headline
-from markdown_page import markdown_table, page, sentence
+from markdown_page import markdown_table, page, sentence, write_or_check
 from recorded_runs import read_runs
 from records import is_old, standing
 from run_page import about_run
@@ -66,21 +65,7 @@ figures that a command printed. Recipe and commit may be inexact, so nobody can 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--check", action="store_true", help="write nothing; fail if a file is out of date"
-    )
-    update(DOCS, parser.parse_args().check)
-
-
-def update(docs: Path, check: bool = False) -> None:
-    for path, text in pages(docs).items():
-        if not check:
-            path.write_text(text, encoding="utf-8")
-        elif not path.is_file() or path.read_text(encoding="utf-8") != text:
-            raise SystemExit(f"{path} is out of date: python docs/results.py")
+    write_or_check("docs/results.py", __doc__, lambda: pages(DOCS))
 
 
 def pages(docs: Path) -> dict[Path, str]:

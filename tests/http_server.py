@@ -36,20 +36,19 @@ class Answer(NamedTuple):
         return error
 
 
+def serve_command(*arguments: str | Path) -> list[str]:
+    """The command that starts a server on a free port."""
+    serve = [sys.executable, "-m", "regiontalk", "serve", "--port", "0", "--no-open"]
+    return [*serve, *map(str, arguments)]
+
+
 class RunningServer:
     def __init__(self, *arguments: str | Path) -> None:
-        command = [
-            sys.executable,
-            "-m",
-            "regiontalk",
-            "serve",
-            *map(str, arguments),
-            "--port",
-            "0",
-            "--no-open",
-        ]
         self.process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            serve_command(*arguments),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         assert self.process.stderr is not None
         self.said = ""

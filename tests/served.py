@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -13,23 +12,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from chromium import Browser
+from http_server import serve_command
 
 
 @contextmanager
 def serving(*arguments: str) -> Iterator[str]:
     """The address of a server; its index is complete."""
-    command = [
-        sys.executable,
-        "-m",
-        "regiontalk",
-        "serve",
-        *arguments,
-        "--port",
-        "0",
-        "--no-open",
-        "-j",
-        "1",
-    ]
+    command = serve_command(*arguments, "-j", "1")
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
             assert server.stderr is not None

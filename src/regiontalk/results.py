@@ -826,13 +826,13 @@ class Hits(Sequence[Hit]):
     """What people should know about how the words were read, in whole sentences."""
 
     @overload
-    def __getitem__(self, place: int) -> Hit: ...
+    def __getitem__(self, index: int) -> Hit: ...
 
     @overload
-    def __getitem__(self, place: slice) -> tuple[Hit, ...]: ...
+    def __getitem__(self, index: slice) -> tuple[Hit, ...]: ...
 
-    def __getitem__(self, place: int | slice) -> Hit | tuple[Hit, ...]:
-        return self.hits[place]
+    def __getitem__(self, index: int | slice) -> Hit | tuple[Hit, ...]:
+        return self.hits[index]
 
     def __len__(self) -> int:
         return len(self.hits)

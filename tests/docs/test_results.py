@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from markdown_page import markdown_table
+from markdown_page import markdown_table, update
 from recorded_runs import read_runs, recipe_differences
-from results import render, render_details, render_old, update
+from results import pages, render, render_details, render_old
 from run_page import about_run
 
 from regiontalk.lab.runs import RunRecord, keep_metrics, log_test_look
 from regiontalk.lab.training.recipe import load_recipe, to_dict
 
+PROGRAM = "docs/results.py"
 ROOT = Path(__file__).parents[2]
 PUBLISHED = tomllib.loads((ROOT / "docs" / "published.toml").read_text(encoding="utf-8"))
 TINY = Path("recipes/tiny.toml")
@@ -96,24 +97,24 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_kept_page_is_what_the_kept_runs_give() -> None:
-    update(ROOT / "docs", check=True)
+    update(PROGRAM, pages(ROOT / "docs"), check=True)
 
 
 def test_the_check_notices_an_old_page_and_old_curves(tmp_path: Path) -> None:
     shutil.copy(ROOT / "docs" / "published.toml", tmp_path)
     write_runs(tmp_path / "runs", mine=DENSE)
     with pytest.raises(SystemExit, match=r"results\.md is out of date"):
-        update(tmp_path, check=True)
-    update(tmp_path)
-    update(tmp_path, check=True)
+        update(PROGRAM, pages(tmp_path), check=True)
+    update(PROGRAM, pages(tmp_path))
+    update(PROGRAM, pages(tmp_path), check=True)
     (tmp_path / "runs" / "mine" / "log.jsonl").write_text('{"step": 3, "loss": 2.0}\n')
-    update(tmp_path)
+    update(PROGRAM, pages(tmp_path))
     assert "(curves.svg)" in (tmp_path / "runs" / "mine" / "README.md").read_text()
     (tmp_path / "runs" / "mine" / "log.jsonl").write_text(
         '{"step": 3, "loss": 1.0}\n{"step": 3, "loss": 9.0}\n'
     )
     with pytest.raises(SystemExit, match=r"curves\.svg is out of date"):
-        update(tmp_path, check=True)
+        update(PROGRAM, pages(tmp_path), check=True)
 
 
 def test_a_run_written_down_by_hand_is_an_old_one(tmp_path: Path) -> None:

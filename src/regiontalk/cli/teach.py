@@ -175,7 +175,8 @@ def _from_photos(given: tuple[str, ...], box: str | None) -> list[ToTeach]:
         return [ToTeach(word, path) for path in photos.paths]
     if len(photos.paths) != 1:
         raise UsageError(f"--box for {len(photos.paths)} photos", hint="teach one photo at a time")
-    return [ToTeach(word, photos.paths[0], one) for one in read_boxes(box).of(photos.paths[0])]
+    (photo,) = photos.paths
+    return [ToTeach(word, photo, given_box) for given_box in read_boxes(box).of(photo)]
 
 
 def _from_source(
@@ -309,11 +310,11 @@ def _train(
 
 def _captions_of(model: Model, wanted: Sequence[ToTeach]) -> dict[Any, ImageRegions]:
     """What the model says now of each photo of the examples that can be opened."""
-    said = {}
-    for photo in dict.fromkeys(one.photo for one in wanted):
+    answers = {}
+    for photo in dict.fromkeys(example.photo for example in wanted):
         with suppress(RegionTalkError):  # `learn` tells
-            said[photo] = model(photo)
-    return said
+            answers[photo] = model(photo)
+    return answers
 
 
 def _changes(before: Mapping[Any, ImageRegions], after: Mapping[Any, ImageRegions]) -> list[Change]:
@@ -323,10 +324,11 @@ def _changes(before: Mapping[Any, ImageRegions], after: Mapping[Any, ImageRegion
     changes = []
     for photo in [photo for photo in after if photo in before]:
         old, new = before[photo], after[photo]
-        for one, other in zip(old.regions, new.regions, strict=True):  # the boxes stay
-            if one.caption != other.caption:
-                place = (photo, new.path or "photo", other.xyxy)
-                changes.append(Change(*place, one.caption, other.caption, other.caption))
+        pairs = zip(old.regions, new.regions, strict=True)  # the boxes stay
+        for region_before, region in pairs:
+            if region_before.caption != region.caption:
+                captions = (region_before.caption, region.caption, region.caption)
+                changes.append(Change(photo, new.path or "photo", region.xyxy, *captions))
     return changes
 
 
@@ -366,11 +368,10 @@ def _state(report: WordReport) -> str:
 
 
 def _tell_confusions(report: WordReport, quiet: bool) -> None:
-    for one in report.confusions:
-        box = ",".join(f"{side:.0f}" for side in one.xyxy)
-        console.message(
-            f"{one.photo} ({box}): taught as {report.word!r}, looks more like {one.word!r}", quiet
-        )
+    for confusion in report.confusions:
+        box = ",".join(f"{side:.0f}" for side in confusion.xyxy)
+        looks = f"taught as {report.word!r}, looks more like {confusion.word!r}"
+        console.message(f"{confusion.photo} ({box}): {looks}", quiet)
 
 
 def _open(model: Path | None, words_book: Book | None) -> Model:
@@ -500,7 +501,9 @@ def export(
     chosen = book.only(words) if words else book
     if not chosen.examples:
         raise UsageError("there are no taught words yet", hint="regiontalk teach WORD PHOTO...")
-    examples = tuple(replace(one, photo=Path(one.photo).name) for one in chosen.examples)
+    examples = tuple(
+        replace(example, photo=Path(example.photo).name) for example in chosen.examples
+    )
     with replacing(file) as partial:
         partial.write_bytes(replace(chosen, examples=examples).to_bytes())
     console.message(f"{file}: {console.count(len(chosen.words), 'word')}", quiet)

@@ -46,8 +46,8 @@ class ReadSentence:
     def unknown(self) -> tuple[str, ...]:
         """The words that the model does not know, as they were written."""
         return tuple(
-            self.pieces[place]
-            for place, token in zip(self.places, self.tokens, strict=True)
+            self.pieces[index]
+            for index, token in zip(self.places, self.tokens, strict=True)
             if token == UNKNOWN
         )
 

@@ -48,27 +48,27 @@ def head_place(words: Sequence[str]) -> int:
 
 def _head_span(words: Sequence[str]) -> tuple[int, int]:
     start = 0
-    for place, word in enumerate(words):
-        if word == "of" and place and words[place - 1] in _GROUPS:
-            start = place + 1
-        elif place > start and _ends_noun(words, start, place):
-            return start, place
+    for index, word in enumerate(words):
+        if word == "of" and index and words[index - 1] in _GROUPS:
+            start = index + 1
+        elif index > start and _ends_noun(words, start, index):
+            return start, index
     return start, len(words)
 
 
-def _ends_noun(words: Sequence[str], start: int, place: int) -> bool:
-    """Whether the noun has come before the word at `place`."""
-    word = words[place]
+def _ends_noun(words: Sequence[str], start: int, index: int) -> bool:
+    """Whether the noun has come before the word at `index`."""
+    word = words[index]
     if word in PREPOSITIONS or word in _AFTER_NOUNS:
         return True
-    named = words[place - 1] != "orange" and bool(object_names().classes_of(words[start:place]))
+    named = words[index - 1] != "orange" and bool(object_names().classes_of(words[start:index]))
     if word == "and" or word.endswith("ed") or word in _PARTICIPLES:
         return (
             named  # "a man and a dog"; not "a black and white dog", nor "an orange and white cat"
         )
     if not word.endswith("ing"):
         return False
-    following = words[place + 1] if place + 1 < len(words) else ""
+    following = words[index + 1] if index + 1 < len(words) else ""
     is_verb = following in PREPOSITIONS and word not in _NOUNS_IN_ING
     return named or following in _DETERMINERS or is_verb
 

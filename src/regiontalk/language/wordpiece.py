@@ -168,12 +168,12 @@ def _lowered(text: str) -> str:
 def _split_at_punctuation(words: Iterable[str]) -> Iterator[str]:
     for word in words:
         start = 0
-        for place, character in enumerate(word):
+        for index, character in enumerate(word):
             if _is_punctuation(character):
-                if place > start:
-                    yield word[start:place]
+                if index > start:
+                    yield word[start:index]
                 yield character
-                start = place + 1
+                start = index + 1
         if start < len(word):
             yield word[start:]
 

@@ -13,7 +13,7 @@ from regiontalk.inference.calibration import sigmoid
 from regiontalk.inference.phrases import read_aligned
 from regiontalk.lab.data.dataset_model import DatasetModel
 from regiontalk.lab.data.records import Dataset, Record
-from regiontalk.lab.fitting.search import TRIED_LINES, Asked, fit, fit_asked
+from regiontalk.lab.fitting.search import TRIED_LINES, JudgedQuery, fit, fit_queries
 from regiontalk.model import Model
 from regiontalk.models.settings import SearchConfig
 from regiontalk.search.build import to_entry
@@ -59,10 +59,10 @@ def test_words_are_found_above_the_line(model: Model, photos: list[tuple[Record,
     assert checked["precision"] == checked["recall"] == 1
 
 
-def asked(*rows: tuple[float, float, float, bool], words: int = 1, **more: Any) -> Asked:
+def asked(*rows: tuple[float, float, float, bool], words: int = 1, **more: Any) -> JudgedQuery:
     """Rows of evidence, and whether the photo is right."""
     evidence = np.array([row[:3] for row in rows]).T
-    return Asked(evidence, np.array([row[3] for row in rows]), words, 3.0, **more)
+    return JudgedQuery(evidence, np.array([row[3] for row in rows]), words, 3.0, **more)
 
 
 def test_one_word_and_a_sentence_may_weigh_differently() -> None:
@@ -76,7 +76,7 @@ def test_one_word_and_a_sentence_may_weigh_differently() -> None:
         words=9,
         is_sentence=True,
     )
-    config = fit_asked([single] * 20 + [sentence] * 20)
+    config = fit_queries([single] * 20 + [sentence] * 20)
     assert config.one_word is not None
     assert config.one_word.captions > 0
     assert config.one_word.fit == 0
@@ -90,7 +90,7 @@ def test_the_line_is_as_low_as_precision_allows() -> None:
     rows = [(0.0, 0.8, 0.0, number > 0) for number in range(10)]
     rows += [(0.0, 0.4, 0.0, number == 0) for number in range(10)]
     single = asked(*rows)
-    config = fit_asked([single] * 5)
+    config = fit_queries([single] * 5)
     likely = sigmoid(single.logits(config))
     assert likely[10] < config.likely <= likely[0]
     assert config.likely - TRIED_LINES[0] < likely[0] - likely[10]

@@ -44,7 +44,7 @@ class CodedPhotos:
     @cached_property
     def places(self) -> dict[str, int]:
         """Name of a photo -> its row."""
-        return {name: place for place, name in enumerate(self.names)}
+        return {name: index for index, name in enumerate(self.names)}
 
     @cached_property
     def mask(self) -> NDArray[np.bool_]:

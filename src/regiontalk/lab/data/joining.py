@@ -32,13 +32,13 @@ class Addition:
     def __post_init__(self) -> None:
         self._records = Dataset(self.folder)
         self._places: dict[str, list[int]] = {}  # Visual Genome has a few photos twice
-        for place, record in enumerate(self._records):
-            self._places.setdefault(_id_of(record, self.folder), []).append(place)
+        for index, record in enumerate(self._records):
+            self._places.setdefault(_id_of(record, self.folder), []).append(index)
 
     def find(self, identity: str) -> list[Record]:
         places = self._places.get(identity, [])
         self.matched += len(places)
-        return [self._records[place] for place in places]
+        return [self._records[index] for index in places]
 
     def to_dict(self) -> dict[str, int]:
         return {

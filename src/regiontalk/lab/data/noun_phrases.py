@@ -83,13 +83,13 @@ class NounPhrase:
 def noun_phrases(tree: Tree) -> Iterator[NounPhrase]:
     """Every noun of a sentence that heads a phrase; without texts if it cannot be used alone ("his
     dog")."""
-    for place, token in enumerate(tree.tokens):
+    for index, token in enumerate(tree.tokens):
         if token.tag in NOUNS and token.dep not in _PARTS_OF_NOUNS and token.text not in _PICTURES:
-            start = _start(tree, place)
-            if start is None or _denied(tree, place):
-                yield NounPhrase(place, place, token.tag in PLURALS)
+            start = _start(tree, index)
+            if start is None or _denied(tree, index):
+                yield NounPhrase(index, index, token.tag in PLURALS)
             else:
-                yield _phrase(tree, start, place, place)
+                yield _phrase(tree, start, index, index)
 
 
 def noun_phrase_between(tree: Tree, start: int, end: int) -> NounPhrase | None:
@@ -98,7 +98,7 @@ def noun_phrase_between(tree: Tree, start: int, end: int) -> NounPhrase | None:
     tokens = tree.tokens
     inside = range(start, end + 1)
     heads = [
-        place for place in inside if tokens[place].head == place or tokens[place].head not in inside
+        index for index in inside if tokens[index].head == index or tokens[index].head not in inside
     ]
     if len(heads) != 1 or tokens[heads[0]].tag not in NOUNS or _denied(tree, heads[0]):
         return None
@@ -226,20 +226,20 @@ def _modifies(tree: Tree, head: int, child: int) -> bool:
     return token.dep == "advmod" and token.text in ("next", "close")
 
 
-def _belongs_to_somebody(tree: Tree, place: int) -> bool:
+def _belongs_to_somebody(tree: Tree, index: int) -> bool:
     """Whether somebody does it: in "a woman in a red hat standing" it is not the hat that
     stands."""
-    if _animate(tree, place):
+    if _animate(tree, index):
         return False
-    while tree.tokens[place].head != place:
-        place = tree.tokens[place].head
-        if tree.tokens[place].tag in NOUNS and _animate(tree, place):
+    while tree.tokens[index].head != index:
+        index = tree.tokens[index].head
+        if tree.tokens[index].tag in NOUNS and _animate(tree, index):
             return True
     return False
 
 
-def _animate(tree: Tree, place: int) -> bool:
-    return not _ANIMATE.isdisjoint(object_names().classes_of(tree.words(place, place)))
+def _animate(tree: Tree, index: int) -> bool:
+    return not _ANIMATE.isdisjoint(object_names().classes_of(tree.words(index, index)))
 
 
 def _clause(tree: Tree, head: int, after: int) -> tuple[str, int, int] | None:
@@ -281,12 +281,12 @@ def _clause(tree: Tree, head: int, after: int) -> tuple[str, int, int] | None:
 
 def _before_clause(tree: Tree, first: int, last: int) -> int:
     """The last place, from `first` to `last`, before punctuation or a new clause."""
-    for place in range(first, last + 1):
-        token = tree.tokens[place]
+    for index in range(first, last + 1):
+        token = tree.tokens[index]
         if token.tag in _CLAUSE_TAGS:
-            return place - 1
+            return index - 1
         if token.dep in _CLAUSE_DEPS or (token.dep == "conj" and token.tag in _FINITE):
-            return max(first, tree.edges(place)[0]) - 1
+            return max(first, tree.edges(index)[0]) - 1
     return last
 
 
@@ -305,21 +305,21 @@ def _may_end(tree: Tree, head: int, end: int, first: int, last: int) -> bool:
     return end == last and token.text in _ENDING_ADVERBS
 
 
-def _noun_goes_on(tree: Tree, place: int) -> bool:
+def _noun_goes_on(tree: Tree, index: int) -> bool:
     """Whether the phrase is incomplete: "front (of)", "a pink (hat)", "between a tree (and)", "his
     arms (folded)"."""
-    token = tree.tokens[place]
-    following = tree.tokens[place + 1] if place + 1 < len(tree.tokens) else Token("", "", "", place)
-    governor = tree.governor(place).text
+    token = tree.tokens[index]
+    following = tree.tokens[index + 1] if index + 1 < len(tree.tokens) else Token("", "", "", index)
+    governor = tree.governor(index).text
     return (
         token.dep in _PARTS_OF_NOUNS
         or token.text == "order"  # "in order to"
         or (
-            token.dep == "conj" and tree.governor(place).tag == "VBG"
+            token.dep == "conj" and tree.governor(index).tag == "VBG"
         )  # "sitting and watches" is no noun
         or following.tag in NOUNS
         or following.text in ("of", "'s", "'", "-")
-        or (token.text in _COLOURS and tree.has_child(place, "det"))
+        or (token.text in _COLOURS and tree.has_child(index, "det"))
         or (governor == "between" and token.tag not in PLURALS)
         or (governor == "with" and following.tag in ("VBN", "JJ", "RB", "RP"))
     )

@@ -34,14 +34,14 @@ class Tree:
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
         self.children: list[list[int]] = [[] for _ in tokens]
-        for place, token in enumerate(tokens):
-            if token.head != place:
-                self.children[token.head].append(place)
+        for index, token in enumerate(tokens):
+            if token.head != index:
+                self.children[token.head].append(index)
 
-    def edges(self, place: int) -> tuple[int, int]:
+    def edges(self, index: int) -> tuple[int, int]:
         """The first and the last word of the subtree below a word."""
-        left = right = place
-        below = list(self.children[place])
+        left = right = index
+        below = list(self.children[index])
         while below:
             child = below.pop()
             left = min(left, child)
@@ -49,12 +49,12 @@ class Tree:
             below += self.children[child]
         return left, right
 
-    def governor(self, place: int) -> Token:
+    def governor(self, index: int) -> Token:
         """The word that a word depends on."""
-        return self.tokens[self.tokens[place].head]
+        return self.tokens[self.tokens[index].head]
 
-    def has_child(self, place: int, *deps: str) -> bool:
-        return any(self.tokens[child].dep in deps for child in self.children[place])
+    def has_child(self, index: int, *deps: str) -> bool:
+        return any(self.tokens[child].dep in deps for child in self.children[index])
 
     def words(self, start: int, end: int) -> list[str]:
         """The words from `start` to `end`, both included."""

@@ -43,22 +43,22 @@ def mentions(sentence: str) -> list[Mention]:
     """The objects that a sentence mentions, in its order; one mentioned twice is there twice."""
     words = clean_karpathy(sentence)
     named = []
-    place = 0
-    while place < len(words):
-        length = _name_length(words, place)
-        name = words[place : place + max(length, 1)]
+    index = 0
+    while index < len(words):
+        length = _name_length(words, index)
+        name = words[index : index + max(length, 1)]
         classes = object_names().classes_of(name) if length else ()
-        place += len(name)
-        following = words[place] if place < len(words) else ""
+        index += len(name)
+        following = words[index] if index < len(words) else ""
         if classes and not _is_no_object(name, following):
             named.append(Mention(" ".join(name), classes))
     return named
 
 
-def _name_length(words: Sequence[str], place: int) -> int:
-    """Words of the longest name that starts at `place`; 0 if there is none."""
-    for length in range(min(MAX_NAME_WORDS, len(words) - place), 0, -1):
-        name = words[place : place + length]
+def _name_length(words: Sequence[str], index: int) -> int:
+    """Words of the longest name that starts at `index`; 0 if there is none."""
+    for length in range(min(MAX_NAME_WORDS, len(words) - index), 0, -1):
+        name = words[index : index + length]
         known = object_names().name_of(name)
         if known is not None and known.count(" ") == length - 1:
             return length

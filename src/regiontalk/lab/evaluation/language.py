@@ -85,4 +85,4 @@ def score_once(scorer: SentenceScorer, pairs: Sequence[Pair]) -> list[float]:
         for sentence, references in pairs
     ]
     scores = scorer.scores(list(numbers))
-    return [scores[place] for place in places]
+    return [scores[index] for index in places]

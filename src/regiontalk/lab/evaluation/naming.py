@@ -47,7 +47,7 @@ def evaluate_naming(regions: Iterable[Named], names: list[str]) -> dict[str, Any
     """Shares in percent: of regions whose best name is right, whose right name is among the best
     five, and the mean over the names of the first. A name that is not in the list is never
     right."""
-    places = {name: place for place, name in enumerate(names)}
+    places = {name: index for index, name in enumerate(names)}
     total: Counter[str] = Counter()
     right: Counter[str] = Counter()
     among_best = 0

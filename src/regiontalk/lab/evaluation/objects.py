@@ -131,8 +131,8 @@ def questions(findings: Findings, way: str, seed: int = 0) -> list[tuple[int, st
             continue
         taken = set(names)
         chosen = random.permutation(len(names))[:ASKED_PER_PHOTO]
-        for name in (names[place] for place in sorted(chosen)):
-            shuffled = [every[place] for place in random.permutation(len(every))]
+        for name in (names[index] for index in sorted(chosen)):
+            shuffled = [every[index] for index in random.permutation(len(every))]
             first = {"random": [], "popular": popular, "adversarial": beside.get(name, [])}[way]
             absent = next(other for other in [*first, *shuffled] if other not in taken)
             taken.add(absent)

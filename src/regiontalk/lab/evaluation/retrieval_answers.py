@@ -83,7 +83,7 @@ def answer_queries(
     usual = np.zeros(len(query_set.images))
     if by == "both":
         usual = _usual_fits(model, [photos[image] for image in query_set.images])
-    places = {text: place for place, text in enumerate(texts)}
+    places = {text: index for index, text in enumerate(texts)}
     scored = {}
     for query in query_set.queries:
         wanted = [places[caption.phrase] for caption in query.captions]

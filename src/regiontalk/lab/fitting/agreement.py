@@ -55,15 +55,15 @@ class JudgedRegions(NamedTuple):
         return confidences, np.where(called, self.name_right, self.caption_right)
 
 
-def judge_regions(asked: DatasetModel, record: Record) -> JudgedRegions:
+def judge_regions(dataset_model: DatasetModel, record: Record) -> JudgedRegions:
     """The regions that a model without `Agreement` finds in a photo."""
-    runtime = asked.model.runtime
+    runtime = dataset_model.model.runtime
     if runtime.names is None:
         raise ModelError(
             f"the model {runtime.info.name!r} has no names",
             hint="regiontalk fit MODEL DATA --only names",
         )
-    look = asked.look(record)
+    look = dataset_model.look(record)
     regions = caption(runtime, look)
     width, height = look.frame.photo_size
     scale = [record.width / width, record.height / height] * 2
@@ -86,11 +86,11 @@ def fit_and_check(
 ) -> tuple[Agreement, list[list[tuple[Scores, Verdicts]]]]:
     """The numbers for the photos of all data sets; and what is said of each photo's regions by
     numbers that were fitted on others."""
-    photos = list(chain.from_iterable(_weighted(own) for own in datasets))
+    photos = list(chain.from_iterable(_weighted(dataset) for dataset in datasets))
     others = cross_validated(photos, fit)
-    said = [photo.said(other) for photo, other in zip(photos, others, strict=True)]
+    judged = [photo.said(other) for photo, other in zip(photos, others, strict=True)]
     ends = list(accumulate(map(len, datasets)))
-    parts = [said[end - len(own) : end] for own, end in zip(datasets, ends, strict=True)]
+    parts = [judged[end - len(dataset) : end] for dataset, end in zip(datasets, ends, strict=True)]
     likely = likely_from([_joined(part) for part in parts])
     return replace(fit(photos), likely=likely), parts
 
@@ -98,9 +98,9 @@ def fit_and_check(
 def fit(photos: Sequence[JudgedRegions]) -> Agreement:
     """The numbers of highest likelihood; `likely` is chosen later."""
     values = np.concatenate([_no_features(), *(photo.features for photo in photos)])
-    caption_right = np.concatenate([np.zeros(0, bool), *(one.caption_right for one in photos)])
-    name_right = np.concatenate([np.zeros(0, bool), *(one.name_right for one in photos)])
-    weights = np.concatenate([np.full(len(one.features), one.weight) for one in photos])
+    caption_right = np.concatenate([np.zeros(0, bool), *(photo.caption_right for photo in photos)])
+    name_right = np.concatenate([np.zeros(0, bool), *(photo.name_right for photo in photos)])
+    weights = np.concatenate([np.full(len(photo.features), photo.weight) for photo in photos])
     disagree = ~agrees(values)
     if np.count_nonzero(disagree) < MIN_DISAGREEING:
         raise DataError(
@@ -112,13 +112,13 @@ def fit(photos: Sequence[JudgedRegions]) -> Agreement:
     return Agreement(tuple(of_caption), caption_bias, tuple(of_name), name_bias, likely=0.0)
 
 
-def report(said: Sequence[tuple[Scores, Verdicts]], fitted: Agreement) -> dict[str, Any]:
+def report(photos: Sequence[tuple[Scores, Verdicts]], fitted: Agreement) -> dict[str, Any]:
     """Figures of what is said of some photos."""
-    confidences, right = _joined(said)
-    judged = Judged(confidences, right, len(said))
+    confidences, right = _joined(photos)
+    judged = Judged(confidences, right, len(photos))
     figures = summary(judged, confidences, fitted.likely)
     return {
-        "photos": len(said),
+        "photos": len(photos),
         "captions": len(right),
         "all_right": float(right.mean()) if len(right) else 0.0,
     } | figures
@@ -142,9 +142,9 @@ def _regression(values: Scores, right: Verdicts, weights: Scores) -> tuple[float
     return rounded(logistic_regression(columns, smoothed(right), even))
 
 
-def _joined(said: Sequence[tuple[Scores, Verdicts]]) -> tuple[Scores, Verdicts]:
-    confidences = np.concatenate([np.zeros(0), *(one for one, _ in said)])
-    right = np.concatenate([np.zeros(0, dtype=bool), *(one for _, one in said)])
+def _joined(photos: Sequence[tuple[Scores, Verdicts]]) -> tuple[Scores, Verdicts]:
+    confidences = np.concatenate([np.zeros(0), *(values for values, _ in photos)])
+    right = np.concatenate([np.zeros(0, dtype=bool), *(verdicts for _, verdicts in photos)])
     return confidences, right
 
 

@@ -107,7 +107,7 @@ def name_of(region: TrueRegion) -> RegionName | None:
     return RegionName(noun, classes[0] if len(classes) == 1 else noun, True)
 
 
-def look_at_names(asked: DatasetModel, record: Record) -> list[NamedCodes]:
+def look_at_names(dataset_model: DatasetModel, record: Record) -> list[NamedCodes]:
     """The named regions of a photo, as it is and shrunk."""
     named = [(region, name_of(region)) for region in record.regions]
     regions = [region for region, name in named if name is not None][:MAX_BOXES]
@@ -123,7 +123,7 @@ def look_at_names(asked: DatasetModel, record: Record) -> list[NamedCodes]:
             names,
             coarse,
             is_noun,
-            replace(asked, longest_side=side).codes_at(record, boxes_of(regions)),
+            replace(dataset_model, longest_side=side).codes_at(record, boxes_of(regions)),
         )
         for side in sides
     ]

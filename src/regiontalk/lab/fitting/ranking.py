@@ -88,14 +88,14 @@ def _language(
     pairs = []
     for photo, truth, (wanted, overlap) in zip(photos, truths, wishes, strict=True):
         out.append(np.zeros(len(wanted)))
-        for place in np.flatnonzero(overlap >= IOU_THRESHOLDS[0]).tolist():
-            caption = photo.captions[place]
-            references = truth.references[wanted[place]]
+        for index in np.flatnonzero(overlap >= IOU_THRESHOLDS[0]).tolist():
+            caption = photo.captions[index]
+            references = truth.references[wanted[index]]
             if caption.strip() and references:
-                places.append((out[-1], place))
+                places.append((out[-1], index))
                 pairs.append((caption, references))
-    for (language, place), score in zip(places, score_once(scorer, pairs), strict=True):
-        language[place] = score
+    for (language, index), score in zip(places, score_once(scorer, pairs), strict=True):
+        language[index] = score
     return out
 
 

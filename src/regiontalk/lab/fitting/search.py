@@ -1,11 +1,11 @@
 """A `SearchConfig` fitted on photos with sentences, phrases and names of objects.
 
-The photos make two indexes, one of every other photo. Each is searched for single words, phrases
+The photos make two indexes, query of every other photo. Each is searched for single words, phrases
 and sentences. A photo shows a word if people wrote it about the photo, in the singular or plural,
 or wrote another name of its class, or marked an object of its class; a sentence is about its own
 photo alone. Photos of which people marked only objects are judged for classes of objects only.
 
-The weights of one word are a logistic regression on single words. Those of long phrases are the
+The weights of query word are a logistic regression on single words. Those of long phrases are the
 ones with which sentences find their own photos (a conditional logit), and a logistic regression
 turns their sum into a probability. The line is as low as it can be while three in four of the
 photos above it are right for single words: for names of objects if people marked objects, because
@@ -58,7 +58,7 @@ Item = TypeVar("Item")
 Floats = NDArray[np.float64]
 
 
-class Asked(NamedTuple):
+class JudgedQuery(NamedTuple):
     """A query asked of the photos of an index that can be judged."""
 
     evidence: Floats
@@ -93,15 +93,15 @@ def fit(
     halves = [half for half in (photos[::2], photos[1::2]) if half]
     parts = [_ask(model, half) for half in halves]
     every = list(itertools.chain(*parts))
-    config = fit_asked(every)
+    config = fit_queries(every)
     return config, _report(every, config, len(photos)) | _cross_fitted(parts)
 
 
-def fit_asked(every: Sequence[Asked]) -> SearchConfig:
+def fit_queries(every: Sequence[JudgedQuery]) -> SearchConfig:
     """The weights and the line for queries and their truth."""
-    single = [one for one in every if one.words == 1 and not one.is_sentence]
-    sentences = [one for one in every if one.is_sentence and one.right.any()]
-    if not any(one.right.any() for one in single) or all(one.right.all() for one in single):
+    single = [query for query in every if query.words == 1 and not query.is_sentence]
+    sentences = [query for query in every if query.is_sentence and query.right.any()]
+    if not any(query.right.any() for query in single) or all(query.right.all() for query in single):
         raise DataError(
             "search cannot be fitted: too few words in the records", hint="regions with phrases"
         )
@@ -110,40 +110,40 @@ def fit_asked(every: Sequence[Asked]) -> SearchConfig:
     config = SearchConfig(fits, captions, likelihoods, bias, rarity=rare, one_word=one_word)
     if sentences:
         config = _with_long_phrases(config, sentences)
-    return _with_line(config, [one for one in single if one.is_name] or single)
+    return _with_line(config, [query for query in single if query.is_name] or single)
 
 
-def _weights_of_one_word(single: Sequence[Asked]) -> tuple[float, ...]:
+def _weights_of_one_word(single: Sequence[JudgedQuery]) -> tuple[float, ...]:
     """Weights of fit, captions, likelihood and rarity, and the bias; none of the first four is
     negative."""
-    columns = np.concatenate([_columns(one) for one in single], axis=1)
-    wanted = smoothed(np.concatenate([one.right for one in single]))
+    columns = np.concatenate([_columns(query) for query in single], axis=1)
+    wanted = smoothed(np.concatenate([query.right for query in single]))
     used = list(range(len(columns)))
     while True:  # a weight that would be negative is left out
         weights = logistic_regression(columns[used], wanted)
         negative = [
-            place for place, weight in zip(used, weights, strict=True) if weight < 0 and place < 4
+            index for index, weight in zip(used, weights, strict=True) if weight < 0 and index < 4
         ]
         if not negative:
             break
-        used = [place for place in used if place not in negative]
+        used = [index for index in used if index not in negative]
     every = np.zeros(len(columns))
     every[used] = weights
     return rounded(every)
 
 
-def _columns(one: Asked) -> Floats:
+def _columns(query: JudgedQuery) -> Floats:
     """(5, P)"""
-    constant = np.ones((1, one.evidence.shape[1]))
-    return np.concatenate([one.evidence, -min(one.rarity, MAX_RARITY) * constant, constant])
+    constant = np.ones((1, query.evidence.shape[1]))
+    return np.concatenate([query.evidence, -min(query.rarity, MAX_RARITY) * constant, constant])
 
 
-def _with_long_phrases(config: SearchConfig, sentences: Sequence[Asked]) -> SearchConfig:
+def _with_long_phrases(config: SearchConfig, sentences: Sequence[JudgedQuery]) -> SearchConfig:
     """The weights with which sentences find their own photos."""
-    pairs = [(one.evidence.T, one.right) for one in sentences]
+    pairs = [(query.evidence.T, query.right) for query in sentences]
     weights = np.maximum(conditional_logit(*padded(pairs)), 0.0)
-    scores = np.concatenate([weights @ one.evidence for one in sentences])
-    right = np.concatenate([one.right for one in sentences])
+    scores = np.concatenate([weights @ query.evidence for query in sentences])
+    right = np.concatenate([query.right for query in sentences])
     columns = np.stack([scores, np.ones(len(scores))])
     slope, bias = logistic_regression(columns, smoothed(right))
     fits, captions, likelihoods = rounded(max(slope, SMALLEST_SLOPE) * weights)
@@ -154,9 +154,9 @@ def _with_long_phrases(config: SearchConfig, sentences: Sequence[Asked]) -> Sear
     )
 
 
-def _with_line(config: SearchConfig, single: Sequence[Asked]) -> SearchConfig:
-    likely = np.concatenate([sigmoid(one.logits(config)) for one in single])
-    right = np.concatenate([one.right for one in single])
+def _with_line(config: SearchConfig, single: Sequence[JudgedQuery]) -> SearchConfig:
+    likely = np.concatenate([sigmoid(query.logits(config)) for query in single])
+    right = np.concatenate([query.right for query in single])
     good = [
         line for line in TRIED_LINES if precision(*counts(likely >= line, right)) >= MIN_PRECISION
     ]
@@ -182,40 +182,40 @@ def precision(rightly: int, wrongly: int, missed: int) -> float:  # noqa: ARG001
     return rightly / max(rightly + wrongly, 1)
 
 
-def _report(every: Sequence[Asked], config: SearchConfig, photos: int) -> dict[str, Any]:
+def _report(every: Sequence[JudgedQuery], config: SearchConfig, photos: int) -> dict[str, Any]:
     alone = SearchConfig()
     report: dict[str, Any] = {"photos": photos, "likely": config.likely}
     for name, kind in _kinds(every).items():
-        there = [one for one in kind if one.right.any()]
+        there = [query for query in kind if query.right.any()]
         report[name] = {
             "queries": len(kind),
-            "right_first": _share([one.rank(config) == 1 for one in there]),
-            "right_first_by_fit_alone": _share([one.rank(alone) == 1 for one in there]),
+            "right_first": _share([query.rank(config) == 1 for query in there]),
+            "right_first_by_fit_alone": _share([query.rank(alone) == 1 for query in there]),
         }
     return report
 
 
-def _cross_fitted(parts: Sequence[Sequence[Asked]]) -> dict[str, Any]:
+def _cross_fitted(parts: Sequence[Sequence[JudgedQuery]]) -> dict[str, Any]:
     """Figures of each half by what the other half says of it."""
-    if len(parts) < 2 or not all(any(one.right.any() for one in part) for part in parts):
+    if len(parts) < 2 or not all(any(query.right.any() for query in part) for part in parts):
         return {}
-    pairs: list[tuple[Asked, SearchConfig]] = []
+    pairs: list[tuple[JudgedQuery, SearchConfig]] = []
     for half, other in (parts, parts[::-1]):
-        fitted = fit_asked(other)
-        pairs += [(one, fitted) for one in half]
+        fitted = fit_queries(other)
+        pairs += [(query, fitted) for query in half]
     figures: dict[str, Any] = {}
-    for name in _kinds([one for one, _ in pairs]):
-        own = [(one, config) for one, config in pairs if _kind(one) == name]
-        likely = np.concatenate([sigmoid(one.logits(config)) for one, config in own])
-        right = np.concatenate([one.right for one, _ in own])
+    for name in _kinds([query for query, _ in pairs]):
+        of_kind = [(query, config) for query, config in pairs if _kind(query) == name]
+        likely = np.concatenate([sigmoid(query.logits(config)) for query, config in of_kind])
+        right = np.concatenate([query.right for query, _ in of_kind])
         shown = np.concatenate(
-            [sigmoid(one.logits(config)) >= config.likely for one, config in own]
+            [sigmoid(query.logits(config)) >= config.likely for query, config in of_kind]
         )
         rightly, wrongly, missed = counts(shown, right)
         absent = [
-            float(sigmoid(one.logits(config)).max()) < config.likely
-            for one, config in own
-            if not one.right.any()
+            float(sigmoid(query.logits(config)).max()) < config.likely
+            for query, config in of_kind
+            if not query.right.any()
         ]
         figures[name] = {
             "expected_calibration_error": expected_error(reliability(likely, right)),
@@ -226,19 +226,19 @@ def _cross_fitted(parts: Sequence[Sequence[Asked]]) -> dict[str, Any]:
     return {"cross_fitted": figures}
 
 
-def _kind(one: Asked) -> str:
-    if one.is_sentence:
+def _kind(query: JudgedQuery) -> str:
+    if query.is_sentence:
         return "sentences"
-    if one.is_name:
+    if query.is_name:
         return "names"
-    return "words" if one.words == 1 else "phrases"
+    return "words" if query.words == 1 else "phrases"
 
 
-def _kinds(every: Sequence[Asked]) -> dict[str, list[Asked]]:
+def _kinds(every: Sequence[JudgedQuery]) -> dict[str, list[JudgedQuery]]:
     """The queries that there are, by kind."""
-    kinds: dict[str, list[Asked]] = {}
-    for one in every:
-        kinds.setdefault(_kind(one), []).append(one)
+    kinds: dict[str, list[JudgedQuery]] = {}
+    for query in every:
+        kinds.setdefault(_kind(query), []).append(query)
     return kinds
 
 
@@ -247,7 +247,7 @@ def _share(verdicts: Sequence[bool]) -> float | None:
 
 
 def _some(every: Sequence[Item], count: int) -> list[Item]:
-    return [every[place] for place in evenly_spaced(len(every), min(count, len(every)))]
+    return [every[index] for index in evenly_spaced(len(every), min(count, len(every)))]
 
 
 def _queries(model: Model, records: Sequence[Record]) -> tuple[list[str], list[str]]:
@@ -269,23 +269,23 @@ def _names(truth: Sequence[PhotoTruth]) -> list[str]:
     return sorted(names | {"people"}) if names else []
 
 
-def _ask(model: Model, photos: Sequence[tuple[Record, Entry]]) -> list[Asked]:
+def _ask(model: Model, photos: Sequence[tuple[Record, Entry]]) -> list[JudgedQuery]:
     """Exactly as `Index.search` does, with photos chosen by their vectors alone."""
     records = [record for record, _ in photos]
     truth = [PhotoTruth.of(record) for record in records]
     words, phrases = _queries(model, records)
     described = [number for number, record in enumerate(records) if record.sentences]
-    asked: list[Asked | None] = []
+    queries: list[JudgedQuery | None] = []
     with tempfile.TemporaryDirectory() as folder:
         store = SqliteStore(Path(folder), identify(model))
         store.put([entry for _, entry in photos])
         asking = _Asking(Searcher(store, model.runtime), truth)
-        asked += [asking.ask_name(name) for name in _names(truth)]
-        asked += [asking.ask(text) for text in (*words, *phrases)]
+        queries += [asking.ask_name(name) for name in _names(truth)]
+        queries += [asking.ask(text) for text in (*words, *phrases)]
         for number in _some(described, MAX_SENTENCES):
-            asked.append(asking.ask_sentence(records[number].sentences[0], number))
+            queries.append(asking.ask_sentence(records[number].sentences[0], number))
         store.close()
-    return [one for one in asked if one is not None and len(one.right)]
+    return [query for query in queries if query is not None and len(query.right)]
 
 
 class _Asking(NamedTuple):
@@ -294,50 +294,52 @@ class _Asking(NamedTuple):
     searcher: Searcher
     truth: Sequence[PhotoTruth]
 
-    def ask(self, text: str) -> Asked | None:
+    def ask(self, text: str) -> JudgedQuery | None:
         """Asks about the photos that can be judged."""
-        found = self._search(text)
-        if found is None:
+        evidence = self._search(text)
+        if evidence is None:
             return None
-        words = found.phrase.read.content
-        judged = np.array([self.truth[number].can_judge(words) for number in found.numbers])
-        right = np.array([self.truth[number].has(words) for number in found.numbers])
-        return found.asked(judged, right)
+        words = evidence.phrase.read.content
+        judged = np.array([self.truth[number].can_judge(words) for number in evidence.numbers])
+        right = np.array([self.truth[number].has(words) for number in evidence.numbers])
+        return evidence.judge(judged, right)
 
-    def ask_name(self, name: str) -> Asked | None:
+    def ask_name(self, name: str) -> JudgedQuery | None:
         """Asks about the photos whose objects are marked."""
-        found = self._search(name)
-        if found is None:
+        evidence = self._search(name)
+        if evidence is None:
             return None
-        judged = np.array([bool(self.truth[number].objects) for number in found.numbers])
-        right = np.array([self.truth[number].has([name]) for number in found.numbers])
-        return found.asked(judged, right)._replace(is_name=True)
+        judged = np.array([bool(self.truth[number].objects) for number in evidence.numbers])
+        right = np.array([self.truth[number].has([name]) for number in evidence.numbers])
+        return evidence.judge(judged, right)._replace(is_name=True)
 
-    def ask_sentence(self, text: str, owner: int) -> Asked | None:
+    def ask_sentence(self, text: str, owner: int) -> JudgedQuery | None:
         """Asks about all photos; the number of the sentence's own is known."""
-        found = self._search(text)
-        if found is None:
+        evidence = self._search(text)
+        if evidence is None:
             return None
-        judged = np.ones(len(found.numbers), dtype=bool)
-        return found.asked(judged, found.numbers == owner)._replace(is_sentence=True)
+        judged = np.ones(len(evidence.numbers), dtype=bool)
+        return evidence.judge(judged, evidence.numbers == owner)._replace(is_sentence=True)
 
-    def _search(self, text: str) -> _Found | None:
+    def _search(self, text: str) -> _Evidence | None:
         """None for a text that says nothing."""
         (phrase,) = read_aligned(self.searcher.runtime, [text])
         if not phrase.read.says_something:
             return None
-        found = self.searcher.evidence([phrase], [], Where(), SearchConfig(), len(self.truth))
-        evidence = np.stack([found.fits[:, 0], found.captions[:, 0], found.likelihoods[:, 0]])
-        return _Found(phrase, evidence, found.ids - 1)
+        measured = self.searcher.evidence([phrase], [], Where(), SearchConfig(), len(self.truth))
+        evidence = np.stack(
+            [measured.fits[:, 0], measured.captions[:, 0], measured.likelihoods[:, 0]]
+        )
+        return _Evidence(phrase, evidence, measured.ids - 1)
 
 
-class _Found(NamedTuple):
+class _Evidence(NamedTuple):
     """The evidence for a phrase in photos of these numbers."""
 
     phrase: Phrase
     evidence: Floats
     numbers: NDArray[np.int64]
 
-    def asked(self, judged: Verdicts, right: Verdicts) -> Asked:
+    def judge(self, judged: Verdicts, right: Verdicts) -> JudgedQuery:
         words = len(self.phrase.read.content)
-        return Asked(self.evidence[:, judged], right[judged], words, rarity(self.phrase))
+        return JudgedQuery(self.evidence[:, judged], right[judged], words, rarity(self.phrase))

@@ -187,8 +187,8 @@ def _read_names(source: Source) -> dict[int, str]:
         raise DataError(f"{path}: no names of classes")
     with reading(str(path)):
         return {
-            int(key) if key else place: _plain(name)
-            for place, (key, name) in enumerate(_NAME.findall(section[1]))
+            int(key) if key else index: _plain(name)
+            for index, (key, name) in enumerate(_NAME.findall(section[1]))
         }
 
 

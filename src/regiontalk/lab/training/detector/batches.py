@@ -505,11 +505,11 @@ def _truths(items: Sequence[Item], words: Vocabulary) -> Truths:
         kept = np.flatnonzero(item.kept)
         boxes[row, : len(kept)] = item.view.boxes_xyxy[kept]
         valid[row, : len(kept)] = True
-        for place, number in enumerate(kept):
+        for index, number in enumerate(kept):
             phrase = item.phrases[int(number)]
-            tokens[row, place, : len(phrase.words)] = words.encode(phrase.words)
-            starts[row, place] = start_token(phrase, words, random)
-            weights[row, place] = item.weights[int(number)]
+            tokens[row, index, : len(phrase.words)] = words.encode(phrase.words)
+            starts[row, index] = start_token(phrase, words, random)
+            weights[row, index] = item.weights[int(number)]
     return Truths(*(torch.from_numpy(array) for array in (boxes, valid, tokens, starts, weights)))
 
 

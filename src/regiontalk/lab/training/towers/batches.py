@@ -146,7 +146,7 @@ class TextSource(PhotoSource):
         for term in ("phrases", "names"):
             of_term = [described for described in regions if described.term == term]
             order = random.permutation(len(of_term))[:most].tolist()
-            drawn += [of_term[place] for place in order]
+            drawn += [of_term[index] for index in order]
         return drawn
 
 

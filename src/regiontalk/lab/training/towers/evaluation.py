@@ -127,7 +127,7 @@ class TowersModel:
         seen: Sequence[Record],
     ) -> dict[str, ScoreMatrix]:
         """The matrices of the photos that could be read, with their sentences alone."""
-        place_of = {id(record): place for place, record in enumerate(seen)}
+        place_of = {id(record): index for index, record in enumerate(seen)}
         owners = np.array(
             [place_of.get(id(record), -1) for record in described for _ in record.sentences],
             dtype=np.intp,

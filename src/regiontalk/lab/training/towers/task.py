@@ -175,7 +175,7 @@ class ContrastiveTask(Task):
             return None
         names = names_in(records)
         some = evenly_spaced(len(records), self.recipe.run.evaluate_photos)
-        photos = [RegionsOfPhoto(records[place], named_regions(records[place])) for place in some]
+        photos = [RegionsOfPhoto(records[index], named_regions(records[index])) for index in some]
         return float(name_photos(model, dataset, photos, names, skip)["right"])
 
 
