@@ -20,7 +20,7 @@ import tomllib
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from itertools import chain
 from typing import NamedTuple
@@ -211,15 +211,19 @@ class _Reader:
         words = dict.fromkeys(itertools.chain(*(vocabulary.words for vocabulary in vocabularies)))
         self._numbers = {word: number for number, word in enumerate(words)}
         """The most frequent words have the lowest numbers."""
-        self._typed: dict[int, list[tuple[str, int]]] = {}
+        self._intended = lru_cache(maxsize=10_000)(self._find_intended)
+
+    @cached_property
+    def _typed(self) -> dict[int, list[tuple[str, int]]]:
         """Length -> the words that a typing mistake may be meant for, with the letters in them."""
         others: list[str] = [*synonyms().same, *synonyms().broader]
         every = [*self._numbers, *(word for word in others if self._is_readable(word))]
+        typed: dict[int, list[tuple[str, int]]] = {}
         for word in dict.fromkeys(every):
             is_word = len(word) >= SHORTEST_PART and word.isalpha() and word.isascii()
             if is_word and (self._is_frequent(word) or is_english(word)):
-                self._typed.setdefault(len(word), []).append((word, _letters(word)))
-        self._intended = lru_cache(maxsize=10_000)(self._find_intended)
+                typed.setdefault(len(word), []).append((word, _letters(word)))
+        return typed
 
     def read(self, text: str, as_typed: bool, room: int) -> ReadPhrase:
         """`room`: at most so many words."""
