@@ -237,7 +237,7 @@ def many_words() -> Vocabulary:
     frequent = WORDS.split()
     fillers = [f"{number:05d}" for number in range(MAX_RARE - len(frequent))]
     rare = [word.lower() for word in sorted(english_words())]
-    odd = ["haus", "casa", "mein", "umbrellla", "bicyle", "tshirts"]
+    odd = ["haus", "casa", "mein", "umbrellla", "bicyle", "tshirts", "tedy", "wifi", "camo"]
     return Vocabulary(tuple(dict.fromkeys([*frequent, *fillers, *rare, *odd])), "karpathy")
 
 
@@ -266,7 +266,9 @@ def test_mistakes_are_corrected_to_frequent_words_if_many_words_are_known(
     assert found.known == (meant,)
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("bicyle", "bicycle"), ("umbrellla", "umbrella")])
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("bicyle", "bicycle"), ("umbrellla", "umbrella"), ("tedy", "teddy")]
+)
 def test_mistakes_that_a_vocabulary_has_are_corrected_too(typed: str, meant: str) -> None:
     assert typed in MANY_WORDS.words
     found = read_phrase(f"a red {typed}", [MANY_WORDS])
@@ -276,7 +278,7 @@ def test_mistakes_that_a_vocabulary_has_are_corrected_too(typed: str, meant: str
 
 
 @pytest.mark.parametrize(
-    "typed", ["hoarse", "beech", "boar", "maine", "becker", "spaceships", "tshirts"]
+    "typed", ["hoarse", "beech", "boar", "lens", "maine", "wifi", "camo", "tshirts", "spaceships"]
 )
 def test_rare_english_words_and_names_are_no_mistakes(typed: str) -> None:
     found = read_phrase(typed, [MANY_WORDS])

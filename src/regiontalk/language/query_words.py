@@ -36,7 +36,8 @@ SHORTEST_CORRECTED = 4
 SHORTEST_FAR = 7  # letters of words that may have two mistakes
 SHORTEST_PART = 3  # letters of a word that is written together with another
 MAX_RARE = 3000  # a word of a higher number in the vocabulary is hardly known
-SHORTEST_KNOWN_MISTAKE = 5  # letters of a word of the vocabulary that is itself a mistake
+SHORTEST_KNOWN_MISTAKE = 4  # letters of a word of the vocabulary that is itself a mistake
+SHORTEST_KNOWN_CHANGED = 5  # letters of one in which more is wrong than that a letter is missing
 
 MEANT_ALONE = word_set(
     "two three four five six seven eight nine ten several many few inside outside"
@@ -293,6 +294,8 @@ class _Reader:
         meant = self._intended(word)
         is_same = not {meant, *singulars(meant)}.isdisjoint(singulars(word))  # "snowsuits"
         if not meant or is_same or meant[0] != word[0] or not self._is_frequent(meant):
+            return ""
+        if len(word) < SHORTEST_KNOWN_CHANGED and len(meant) <= len(word):
             return ""
         return meant if typing_distance(word, meant, 1) == 1 else ""
 
