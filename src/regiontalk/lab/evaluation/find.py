@@ -119,8 +119,9 @@ def seek(
     sought = []
     for one, phrase in zip(asked, read, strict=True):
         is_near = geometry.iou(regions.boxes_xyxy, one.boxes_xyxy) >= RIGHT_IOU
+        right: Verdicts = np.logical_or.reduce(is_near, axis=1)
         evidence = next(gathered) if phrase.read.says_something else None
-        sought.append(Sought(image, bool(one.boxes_xyxy), one.types, is_near.any(axis=1), evidence))
+        sought.append(Sought(image, bool(one.boxes_xyxy), one.types, right, evidence))
     return sought
 
 
