@@ -49,6 +49,15 @@ TASKS = {
 }
 
 
+def open_slowly(connection: Connection, settings: Settings) -> None:
+    """Its first task takes longer than tasks may."""
+    connection.send("ready")
+    connection.recv()
+    time.sleep(3 * settings.seconds)
+    connection.send("open")
+    connection.recv()  # until the server ends
+
+
 def fail(_: Connection, __: Settings) -> None:
     raise ModelError("there is no model")
 

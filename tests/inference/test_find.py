@@ -38,6 +38,30 @@ def test_probabilities_are_those_of_the_formulas() -> None:
     assert evidence.probabilities(CONFIG) == pytest.approx(expected)
 
 
+def test_names_count_where_there_is_one() -> None:
+    config = replace(CONFIG, name=0.5, photo_name=2.0, name_bias=-0.3)
+    unnamed = PhraseEvidence(0.3, np.array([0.1, 0.4]), np.array([-2.0, -1.0]), np.zeros(2))
+    assert unnamed.probabilities(config) == pytest.approx(unnamed.probabilities(CONFIG))
+    named = unnamed._replace(shown=np.array([0.8, 0.0]))
+    choices = unnamed.choices(CONFIG) + 0.5 * np.log([0.8, finder.MIN_NAME_PROB])
+    assert named.choices(config) == pytest.approx(choices)
+    logit = 4.0 * 0.3 + 0.5 * choices.max() - 1.0 + 2.0 * np.log(0.8 / 0.2) - 0.3
+    assert named.probabilities(config).max() == pytest.approx(1 / (1 + np.exp(-logit)))
+
+
+def test_another_animal_leaves_little_for_this_one() -> None:
+    evidence = PhraseEvidence(0.3, np.array([0.1, 0.1]), np.zeros(2), np.zeros(2))
+    evidence = evidence._replace(shown=np.array([0.3, 0.3]))
+    alone = evidence._replace(others=np.zeros(2))
+    assert alone.probabilities(CONFIG) == pytest.approx(evidence.probabilities(CONFIG))
+    beside = evidence._replace(others=np.array([0.6, 0.0]))
+    assert beside.choices(CONFIG).argmax() == 1, "the region that is no other animal"
+    everywhere = evidence._replace(others=np.array([0.6, 0.6]))
+    share = (0.3 + finder.DOUBT) / (0.9 + finder.DOUBT)
+    assert everywhere.shares() == pytest.approx(share)
+    assert everywhere.probabilities(CONFIG).max() < share * evidence.probabilities(CONFIG).max()
+
+
 def test_of_regions_in_one_place_the_best_is_chosen() -> None:
     boxes = np.array(
         [[0, 0, 10, 10], [0, 0, 10, 9], [20, 20, 30, 30], [50, 50, 60, 60]], dtype=float

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from regiontalk.language.query_words import (
+    MAX_RARE,
     MAX_WORDS,
     ReadPhrase,
+    english_words,
     foreign_words,
     notes,
     read_phrase,
     typing_distance,
-    uncommon_words,
 )
 from regiontalk.language.vocabulary import Vocabulary
 
@@ -230,7 +231,86 @@ def test_the_distance_of_typing_mistakes(word: str, other: str, distance: int) -
     assert typing_distance(word, other, 3) == distance
 
 
+def many_words() -> Vocabulary:
+    """The few words as the most frequent ones, and after them what vocabularies of 20,000 words
+    have too: all English words, names, foreign words and typing mistakes."""
+    frequent = WORDS.split()
+    fillers = [f"{number:05d}" for number in range(MAX_RARE - len(frequent))]
+    rare = [word.lower() for word in sorted(english_words())]
+    odd = ["haus", "casa", "mein", "umbrellla", "bicyle", "tshirts", "tedy", "wifi", "camo"]
+    return Vocabulary(tuple(dict.fromkeys([*frequent, *fillers, *rare, *odd])), "karpathy")
+
+
+MANY_WORDS = many_words()
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("bycicle", "bicycle"),  # and not "bicyclic" or "icicle"
+        ("umbrela", "umbrella"),
+        ("hores", "horse"),
+        ("brwon", "brown"),
+        ("huse", "house"),  # and not "hues" or "husk"
+        ("birs", "bird"),  # and not "birch"
+        ("strem", "stream"),
+        ("wman", "woman"),
+        ("spaceshp", "spaceship"),  # a rare word, if no frequent one is near
+    ],
+)
+def test_mistakes_are_corrected_to_frequent_words_if_many_words_are_known(
+    typed: str, meant: str
+) -> None:
+    found = read_phrase(typed, [MANY_WORDS])
+    assert found.corrected == {typed: meant}
+    assert found.known == (meant,)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("bicyle", "bicycle"), ("umbrellla", "umbrella"), ("tedy", "teddy")]
+)
+def test_mistakes_that_a_vocabulary_has_are_corrected_too(typed: str, meant: str) -> None:
+    assert typed in MANY_WORDS.words
+    found = read_phrase(f"a red {typed}", [MANY_WORDS])
+    assert found.known == ("a", "red", meant)
+    assert found.corrected == {typed: meant}
+    assert read_phrase(f'"{typed}"', [MANY_WORDS]).known == (typed,)
+
+
+@pytest.mark.parametrize(
+    "typed", ["hoarse", "beech", "boar", "lens", "maine", "wifi", "camo", "tshirts", "spaceships"]
+)
+def test_rare_english_words_and_names_are_no_mistakes(typed: str) -> None:
+    found = read_phrase(typed, [MANY_WORDS])
+    assert found.corrected == {}
+    assert found.unknown == ()
+
+
+@pytest.mark.parametrize(
+    ("typed", "language"),
+    [
+        ("Hund", "another"),
+        ("Haus", "German"),
+        ("casa", "another"),
+        ("mein Hund", "another"),
+        ("mariposa", "Spanish"),
+    ],
+)
+def test_foreign_words_of_a_vocabulary_are_foreign(typed: str, language: str) -> None:
+    assert read_phrase(typed, [MANY_WORDS]).language == language
+
+
+def test_names_are_not_what_was_meant() -> None:
+    assert "Hardin" in english_words()
+    assert read_phrase("hardim", [MANY_WORDS]).corrected != {"hardim": "hardin"}
+
+
+@pytest.mark.parametrize("typed", ["pain", "a chat", "die", "petite woman", "a con man"])
+def test_words_that_are_english_and_foreign_are_english(typed: str) -> None:
+    assert read_phrase(typed, [MANY_WORDS]).language == ""
+
+
 def test_lists_of_words() -> None:
     assert "hund" in foreign_words()
-    assert len(uncommon_words()) > 1000
-    assert not [word for word in uncommon_words() if not word.isalpha() or word != word.lower()]
+    assert len(english_words()) > 50_000
+    assert not [word for word in english_words() if not word.isalpha()]

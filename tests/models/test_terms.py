@@ -40,7 +40,7 @@ def test_the_licence_of_the_words_is_that_of_their_file() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     stated = (ROOT / "LICENSE-WORDS").read_text()
     assert stated.partition(":")[0] in project["license"].split(" AND ")
-    words = (ROOT / "src" / "regiontalk" / "language" / "uncommon_words.txt").read_text()
+    words = (ROOT / "src" / "regiontalk" / "language" / "english_words.txt").read_text()
     notice = " ".join(line[2:] for line in words.splitlines() if line.startswith("#"))
     assert (
         notice[notice.index("Copyright") :].split() == stated[stated.index("Copyright") :].split()

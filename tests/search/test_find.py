@@ -15,9 +15,10 @@ from regiontalk.inference.alignment import place_prior
 from regiontalk.inference.codes import BEST_REGIONS
 from regiontalk.inference.phrases import read_phrases
 from regiontalk.lab.data.records import Record, TrueRegion
-from regiontalk.lab.evaluation.find import seek
+from regiontalk.lab.evaluation.find import phrases_to_ask, seek
 from regiontalk.model import Model
 from regiontalk.models.settings import FindConfig
+from regiontalk.search.build import stored_regions
 from regiontalk.search.index import Index
 from regiontalk.search.store import Where
 
@@ -62,6 +63,7 @@ def test_an_index_answers_with_what_the_fit_saw(
     """`regiontalk fit` fits `find_indexed` on looks, an index answers from what it stores: with a
     model whose scores are calibrated, both give the same probabilities."""
     config = FindConfig(fit=3.0, likelihood=0.0, place=1.5, photo=2.0, choice=0.5, bias=-0.25)
+    config = replace(config, name=0.2, photo_name=0.3, name_bias=0.1)
     settings = replace(
         model.runtime.info.prediction, find_indexed=config, calibration=(0.3, 0.1, -2.0)
     )
@@ -70,8 +72,10 @@ def test_an_index_answers_with_what_the_fit_saw(
     record = Record(
         "a.png", 96, 64, regions=(TrueRegion((10.0, 10.0, 40.0, 40.0), "a red square"),)
     )
-    seen = model.candidates(model.look(index.root / "a.png")).first(1 + BEST_REGIONS)
-    (fitted,) = seek(model, record, seen, [], by_likelihood=False)
+    look = model.look(index.root / "a.png")
+    seen = model.candidates(look, BEST_REGIONS)
+    stored = list(stored_regions(seen, model.regions(look)))
+    (fitted,) = seek(model, record.image, phrases_to_ask(record, []), seen, stored)
     (found,), *_ = index.find(["a red square"], threshold=0)
     assert found.closest == pytest.approx(float(fitted.probabilities(config).max()), abs=1e-3)
     best = seen.boxes_xyxy[fitted.probabilities(config).argmax()]

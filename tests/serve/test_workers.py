@@ -51,6 +51,20 @@ def test_one_that_ends_or_hangs_is_replaced() -> None:
     with_workers(work)
 
 
+def test_an_index_may_take_longer_to_open_than_a_task() -> None:
+    """A server on a busy machine must not end because of it."""
+
+    async def run() -> None:
+        some = Workers(Settings(workers=1, seconds=0.2), misbehaving.open_slowly)
+        try:
+            assert await some.start() == "open"
+            assert some.lost == 0
+        finally:
+            some.close()
+
+    asyncio.run(run())
+
+
 def test_a_task_is_not_blamed_for_a_worker_that_others_ended(tmp_path: Path) -> None:
     async def work(some: Workers) -> None:
         os.kill(await some.ask("about"), signal.SIGKILL)  # between two tasks

@@ -82,8 +82,8 @@ def command(
 ) -> None:
     """Fit the settings of MODEL, a model folder, to dev photos of DATA that it was not trained on.
 
-    Ten parts can be fitted, in this order; confidence, agreement, search, names and background on
-    all DATA, the others on the first:
+    Ten parts can be fitted, in this order; confidence, agreement, find, search, names and
+    background on all DATA, the others on the first:
 
     \b
     settings     score rule, NMS, number of proposals and caption weight with the best dense mAP
@@ -95,7 +95,7 @@ def command(
     agreement    how likely a caption is right where a name says the same or something else, and
                  when a region is called by its name instead; for models with names
     find         how likely a region shows a phrase, and below which probability
-                 `regiontalk find` reports it as absent
+                 `regiontalk find` reports it as absent; photos with objects are asked for these
     alignment    the weights of `regiontalk align`: region scores, likelihoods, neighbouring words
     search       how likely a photo shows a phrase, and below which probability `regiontalk search`
                  calls it less likely

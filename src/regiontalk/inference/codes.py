@@ -56,8 +56,12 @@ def with_surroundings(runtime: Runtime, look: Look, regions: RegionTable) -> Reg
 
 
 def with_vectors(runtime: Runtime, look: Look, regions: RegionTable) -> RegionTable:
-    """The regions with the alignment head's vectors, if the model has that head."""
-    if ALIGNMENT_HEAD not in runtime.heads:
+    """The regions with codes for the names, and with the alignment head's vectors, as far as the
+    model has them."""
+    is_aligning = ALIGNMENT_HEAD in runtime.heads
+    if not is_aligning and runtime.names is None:
         return regions
-    codes = with_codes(runtime, look, regions).codes
-    return replace(regions, vectors=region_vectors(runtime, codes))
+    regions = with_codes(runtime, look, regions)
+    if not is_aligning:
+        return regions
+    return replace(regions, vectors=region_vectors(runtime, regions.codes))

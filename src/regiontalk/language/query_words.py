@@ -4,6 +4,10 @@ A word that the model knows is used as it is. Of any other word, the first of th
 known word is used: its singular or plural, a synonym or what it is a kind of, its parts
 ("soccerball"), the word that it is probably a typing mistake for. What is left is unknown.
 
+Vocabularies have rare words, names, foreign words and typing mistakes of their own. So what counts
+as English, as a mistake and as the word that was meant is decided by how frequent the words are and
+by a list of English words (`english_words.txt`), not by what a vocabulary happens to have.
+
 Words in quotes are read as they are typed. "A photo of" says nothing, and a phrase in another
 language is recognised by its script or its little words.
 """
@@ -16,7 +20,7 @@ import tomllib
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from itertools import chain
 from typing import NamedTuple
@@ -32,6 +36,8 @@ SHORTEST_CORRECTED = 4
 SHORTEST_FAR = 7  # letters of words that may have two mistakes
 SHORTEST_PART = 3  # letters of a word that is written together with another
 MAX_RARE = 3000  # a word of a higher number in the vocabulary is hardly known
+SHORTEST_KNOWN_MISTAKE = 4  # letters of a word of the vocabulary that is itself a mistake
+SHORTEST_KNOWN_CHANGED = 5  # letters of one in which more is wrong than that a letter is missing
 
 MEANT_ALONE = word_set(
     "two three four five six seven eight nine ten several many few inside outside"
@@ -206,14 +212,19 @@ class _Reader:
         words = dict.fromkeys(itertools.chain(*(vocabulary.words for vocabulary in vocabularies)))
         self._numbers = {word: number for number, word in enumerate(words)}
         """The most frequent words have the lowest numbers."""
-        self._typed: dict[int, list[tuple[str, int]]] = {}
+        self._intended = lru_cache(maxsize=10_000)(self._find_intended)
+
+    @cached_property
+    def _typed(self) -> dict[int, list[tuple[str, int]]]:
         """Length -> the words that a typing mistake may be meant for, with the letters in them."""
         others: list[str] = [*synonyms().same, *synonyms().broader]
         every = [*self._numbers, *(word for word in others if self._is_readable(word))]
+        typed: dict[int, list[tuple[str, int]]] = {}
         for word in dict.fromkeys(every):
-            if len(word) >= SHORTEST_PART and word.isalpha() and word.isascii():
-                self._typed.setdefault(len(word), []).append((word, _letters(word)))
-        self._intended = lru_cache(maxsize=10_000)(self._find_intended)
+            is_word = len(word) >= SHORTEST_PART and word.isalpha() and word.isascii()
+            if is_word and (self._is_frequent(word) or is_english(word)):
+                typed.setdefault(len(word), []).append((word, _letters(word)))
+        return typed
 
     def read(self, text: str, as_typed: bool, room: int) -> ReadPhrase:
         """`room`: at most so many words."""
@@ -253,13 +264,16 @@ class _Reader:
             replaced[written] = same
             return [ReadWord(written, word) for word in same.split()]
         if form:
+            if meant := self._meant_by_known(plain):
+                corrected[written] = meant
+                return [ReadWord(meant, meant)]
             return [ReadWord(written, form)]
         if parts := self._parts(written, plain):
             return parts
         if broader := self._best_known(synonyms().broader, plain):
             replaced[written] = broader
             return [ReadWord(written, word) for word in broader.split()]
-        if plain in uncommon_words() or written.lower() in foreign_words():
+        if is_english(plain) or written.lower() in foreign_words():
             return [ReadWord(written, "")]
         if together := self._two_words(plain):
             corrected[written] = " ".join(together)
@@ -270,6 +284,20 @@ class _Reader:
                 return [ReadWord(intended, intended)]
             return self._read_unusual(intended, intended, corrected, replaced)
         return [ReadWord(written, "")]
+
+    def _meant_by_known(self, word: str) -> str:
+        """The frequent word that a rare one of the vocabulary is a typing mistake for: texts that
+        vocabularies are made from have mistakes too. Empty for English words and names."""
+        is_word = _is_english_or_name(word) or word in foreign_words() or word in synonyms()
+        if is_word or len(word) < SHORTEST_KNOWN_MISTAKE or not self._is_known(word):
+            return ""
+        meant = self._intended(word)
+        is_same = not {meant, *singulars(meant)}.isdisjoint(singulars(word))  # "snowsuits"
+        if not meant or is_same or meant[0] != word[0] or not self._is_frequent(meant):
+            return ""
+        if len(word) < SHORTEST_KNOWN_CHANGED and len(meant) <= len(word):
+            return ""
+        return meant if typing_distance(word, meant, 1) == 1 else ""
 
     def _parts(self, written: str, plain: str) -> list[ReadWord]:
         """The known words of one with a hyphen or the like; empty if not all are known."""
@@ -290,6 +318,9 @@ class _Reader:
     def _is_common(self, word: str) -> bool:
         """Whether a word is known well; function words are."""
         return word in FUNCTION_WORDS or self._numbers[word] < MAX_RARE
+
+    def _is_frequent(self, word: str) -> bool:
+        return self._numbers.get(word, MAX_RARE) < MAX_RARE
 
     def _best_known(self, table: Mapping[str, tuple[str, ...]], word: str) -> str:
         """The first word, or words, that the table has for a word in the singular or plural, and
@@ -316,7 +347,8 @@ class _Reader:
         return ()
 
     def _find_intended(self, word: str) -> str:
-        """The word that one is probably a typing mistake for; empty if there is none."""
+        """The word that one is probably a typing mistake for; empty if there is none. A rare word
+        is as far away as a frequent one with one more mistake."""
         if not SHORTEST_CORRECTED <= len(word) <= LONGEST_CORRECTED or not word.isalpha():
             return ""
         most = 2 if len(word) >= SHORTEST_FAR else 1
@@ -326,11 +358,14 @@ class _Reader:
             for other, has in self._typed.get(length, ()):
                 if (letters ^ has).bit_count() > 2 * most:
                     continue
+                if word == other:
+                    continue
                 distance = typing_distance(word, other, most)
                 starts_otherwise = word[0] != other[0]
                 if distance + starts_otherwise <= 2 and distance <= most:
                     number = self._numbers.get(other, len(self._numbers))
-                    candidate = (distance, starts_otherwise, number, other)
+                    far = distance + (not self._is_frequent(other))
+                    candidate = (far, starts_otherwise, number, other)
                     best = candidate if best is None else min(best, candidate)
         if best is None:
             return ""
@@ -346,12 +381,12 @@ class _Reader:
             text = _bare(piece.text).lower()
             plain = _plain(piece.text)
             languages = foreign_words().get(text, ())
-            is_english = bool(plain) and self._is_english(plain)
             for language in languages:
                 counts[language] = counts.get(language, 0) + 1
             others += _has_other_letters(text)
-            sure += bool(languages) and (not is_english or text != plain)
-            english += is_english and not languages and plain not in FUNCTION_WORDS
+            sure += bool(languages) and (not is_english(plain) or text != plain)
+            is_content = bool(plain) and not languages and plain not in FUNCTION_WORDS
+            english += is_content and self._is_english(plain)
         if others > english:
             return "another"
         maybe = max(counts.values(), default=0)
@@ -361,8 +396,9 @@ class _Reader:
         return likely[0] if len(likely) == 1 else "another"
 
     def _is_english(self, word: str) -> bool:
-        is_known = self._is_known(word) or bool(self._other_number(word))
-        return is_known or word in synonyms() or word in uncommon_words()
+        """Whether a word that is on no list of foreign words is probably English."""
+        forms = [word, self._other_number(word)]
+        return is_english(word) or word in synonyms() or any(map(self._is_frequent, forms))
 
 
 def _without_referring(text: str) -> str:
@@ -418,9 +454,18 @@ def foreign_words() -> Mapping[str, tuple[str, ...]]:
     return languages
 
 
+def is_english(word: str) -> bool:
+    """Whether the list of English words has a word or its singular; names do not count."""
+    return not english_words().isdisjoint(singulars(word))
+
+
+def _is_english_or_name(word: str) -> bool:
+    return is_english(word) or word.capitalize() in english_words()
+
+
 @cache
-def uncommon_words() -> frozenset[str]:
-    """English words that the package's models do not know, and that look like typing mistakes."""
-    text = (files("regiontalk.language") / "uncommon_words.txt").read_text(encoding="utf-8")
+def english_words() -> frozenset[str]:
+    """English words without their regular plurals, and names, which have a capital letter."""
+    text = (files("regiontalk.language") / "english_words.txt").read_text(encoding="utf-8")
     lines = text.splitlines()
     return frozenset(line for line in lines if line and not line.startswith("#"))

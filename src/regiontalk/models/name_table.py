@@ -25,6 +25,7 @@ from regiontalk.errors import ModelError
 from regiontalk.io.arrays import Arrays, kinds_of, read_arrays
 from regiontalk.language.head_nouns import head_words
 from regiontalk.language.object_names import object_names, plain_name, singulars
+from regiontalk.language.synonyms import caption_words
 
 Floats = NDArray[np.float32]
 
@@ -67,6 +68,43 @@ class NameTable:
         keys = [*singulars(words[-1])] if noun is None else [noun]
         keys += names.classes_of(words)
         return tuple(sorted({*chain.from_iterable(labels.get(key, ()) for key in keys)}))
+
+    def called(self, text: str) -> tuple[int, ...]:
+        """The rows of the names of all things that a phrase asks for: as `meant_by`, but "a boy"
+        asks for no other person."""
+        words = head_words(text)
+        if not words:
+            return ()
+        noun = object_names().name_of(words, self._rows_of_words) or words[-1]
+        rows = (self._rows_of_names.get(word, ()) for word in caption_words(noun))
+        return tuple(sorted({*chain.from_iterable(rows)}))
+
+    def other_animals(self, classes: frozenset[str]) -> tuple[int, ...]:
+        """The rows of the names of animals of other classes than these."""
+        animals = object_names().animals
+        return tuple(
+            row
+            for row, named in enumerate(self._classes_of_rows)
+            if named and named <= animals and not named & classes
+        )
+
+    @cached_property
+    def _classes_of_rows(self) -> tuple[frozenset[str], ...]:
+        """The object classes of each name and of its everyday word."""
+        classes_of = object_names().classes_of
+        return tuple(
+            frozenset(classes_of(plain_name(name).split())) | frozenset(classes_of(word.split()))
+            for name, word in zip(self.names, self.coarse, strict=True)
+        )
+
+    @cached_property
+    def _rows_of_names(self) -> dict[str, list[int]]:
+        """Word -> the names that it is, or is the everyday word of."""
+        rows: dict[str, list[int]] = {}
+        for row, (name, everyday) in enumerate(zip(self.names, self.coarse, strict=True)):
+            for word in {name, plain_name(name), everyday}:
+                rows.setdefault(word, []).append(row)
+        return rows
 
     @cached_property
     def _rows_of_words(self) -> dict[str, list[int]]:

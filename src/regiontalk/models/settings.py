@@ -174,6 +174,13 @@ class FindConfig:
     """What is added to these log-odds."""
     likely: float = 0.0
     """Below this probability a phrase is reported as absent."""
+    name: float = 0.0
+    """If there is a name for what the phrase is about: of the log-probability that the region shows
+    it, in the sum that chooses the region …"""
+    photo_name: float = 0.0
+    """… of the log-odds of the region that shows it most likely, in the probability …"""
+    name_bias: float = 0.0
+    """… and what is added to these."""
 
     def __post_init__(self) -> None:
         check_range(
@@ -183,6 +190,8 @@ class FindConfig:
             place=self.place,
             photo=self.photo,
             choice=self.choice,
+            name=self.name,
+            photo_name=self.photo_name,
         )
         check_range(0, 1, likely=self.likely)
 

@@ -416,7 +416,7 @@ def to_entry(model: Model, look: Look, file: PhotoFile, digest: bytes) -> Entry:
     vectors."""
     model = replace(model, taught=None)
     coded = model.codes(look)
-    regions = tuple(_caption(coded, model.regions(look)))
+    regions = tuple(stored_regions(coded, model.regions(look)))
     words = [
         region.caption
         for region in regions
@@ -431,7 +431,7 @@ def to_entry(model: Model, look: Look, file: PhotoFile, digest: bytes) -> Entry:
     return Entry(file, digest, *photo, tuple(words), vectors, state)
 
 
-def _caption(coded: RegionTable, captioned: Sequence[Region]) -> Iterator[Region]:
+def stored_regions(coded: RegionTable, captioned: Sequence[Region]) -> Iterator[Region]:
     """The regions that have vectors, each with score and caption of the captioned region that it
     overlaps most: itself, unless it was dropped as a repeat of another. The whole photo has no
     caption."""

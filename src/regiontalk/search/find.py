@@ -1,5 +1,6 @@
-"""Finds phrases among the regions of an index: as in `inference.find`, but without likelihoods,
-because an index does not store the inputs of the language model."""
+"""Finds phrases among the regions of an index: as in `inference.find`, but without likelihoods, and
+with the stored captions in place of names, because an index stores neither the inputs of the
+language model nor the codes."""
 
 from __future__ import annotations
 
@@ -10,11 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from regiontalk.inference import find as finder
-from regiontalk.inference.phrases import about_words, read_phrases
+from regiontalk.inference.find import PhraseEvidence
+from regiontalk.inference.known_names import others_by_captions, shown_by_captions
+from regiontalk.inference.phrases import Phrase, about_words, read_phrases
 from regiontalk.inference.regions import Frame, RegionTable
 from regiontalk.models.runtime import Runtime
 from regiontalk.models.settings import FindConfig
-from regiontalk.results import Finding
+from regiontalk.results import Finding, Region
 from regiontalk.search.store import PhotoFile, Store, Where
 
 
@@ -54,9 +57,8 @@ def find_in(
             vectors=vectors,
         )
         findings = []
-        for phrase, evidence in zip(
-            sought, finder.gather(runtime, sought, table, False), strict=True
-        ):
+        gathered = gather_stored(runtime, sought, table, photo.regions)
+        for phrase, evidence in zip(sought, gathered, strict=True):
             likely = evidence.probabilities(config)
             rows = finder.choose(likely, boxes, least, top)
             closest = float(likely.max())
@@ -67,3 +69,18 @@ def find_in(
             about = (phrase.text, closest >= config.likely, regions, closest)
             findings.append(Finding(*place, *about, **about_words([phrase])))
         yield FoundIn(files[photo.path].file, tuple(findings))
+
+
+def gather_stored(
+    runtime: Runtime, phrases: Sequence[Phrase], table: RegionTable, regions: Sequence[Region]
+) -> list[PhraseEvidence]:
+    """The evidence for each phrase from what an index stores: vectors and scores in the `table`,
+    and the same `regions` with their captions."""
+    return [
+        evidence._replace(
+            shown=shown_by_captions(phrase, regions), others=others_by_captions(phrase, regions)
+        )
+        for phrase, evidence in zip(
+            phrases, finder.gather(runtime, phrases, table, by_likelihood=False), strict=True
+        )
+    ]

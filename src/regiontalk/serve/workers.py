@@ -21,7 +21,8 @@ from regiontalk.errors import ImageError, ModelError, RegionTalkError, UsageErro
 from regiontalk.serve.processes import LOOKING, Child, Work, give_way, limit_memory
 from regiontalk.serve.settings import Settings
 
-START_SECONDS = 120.0  # to load the model, even on a busy machine
+START_SECONDS = 120.0  # to load the model or to open the index, even on a busy machine
+FIRST_TASK = "about"  # it opens the index
 MOST_WAITING = 64  # tasks; a page of thumbnails sends many requests at once
 MOST_WAITING_UPLOADS = 48  # of them, so that there is room for others
 
@@ -69,7 +70,7 @@ class Workers:
         """What the first worker reports about the model and the index. The others start after it,
         because starting all at once is slower."""
         self._add_worker()
-        about = await self.ask("about")
+        about = await self.ask(FIRST_TASK)
         while len(self._workers) < self._settings.workers:
             self._add_worker()
         return about
@@ -174,7 +175,7 @@ class Worker:
                 return self._try(task, inputs)
         except TimeoutError as error:  # an OSError too
             self._replace()
-            raise Lost(f"this takes longer than {self._settings.seconds:g} seconds") from error
+            raise Lost(f"this takes longer than {self._seconds(task):g} seconds") from error
         except (EOFError, OSError) as error:
             self._replace()
             raise Lost("this needs more memory than the limit") from error
@@ -184,7 +185,10 @@ class Worker:
             self._child.receive(START_SECONDS)
             self._ready = True
         self._child.connection.send((task, inputs))
-        return self._child.receive(self._settings.seconds)
+        return self._child.receive(self._seconds(task))
+
+    def _seconds(self, task: str) -> float:
+        return max(START_SECONDS if task == FIRST_TASK else 0.0, self._settings.seconds)
 
     def _replace(self) -> None:
         with self._changing:

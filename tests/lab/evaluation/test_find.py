@@ -18,6 +18,7 @@ from regiontalk.lab.evaluation.find import (
     content_words,
     evaluate_find,
     phrases_of_others,
+    phrases_to_ask,
     seek,
     written_words,
 )
@@ -86,7 +87,8 @@ def test_phrases_of_others_have_no_word_of_the_photo() -> None:
 def test_seeking_is_what_find_does(aligning_model: Path, scenes: Path) -> None:
     dataset = Dataset(scenes, "dev")
     asked, record = DatasetModel(regiontalk.load(aligning_model, threads=1), dataset), dataset[0]
-    sought = seek(asked.model, record, asked.candidates(record), ["a zebra"])
+    phrases = phrases_to_ask(record, ["a zebra"])
+    sought = seek(asked.model, record.image, phrases, asked.candidates(record))
     assert [one.here for one in sought] == [True] * len(record.regions) + [False]
     assert sought[-1].evidence is None
     for region, one in zip(record.regions, sought, strict=False):

@@ -337,14 +337,24 @@ def find(*, model: Path, truth: Path, split: str, device: str, measurement: Meas
     photo, as many phrases of other photos are tried too. They share no content word with what
     people wrote about the photo, so they should not be found.
     """
-    from regiontalk.lab.evaluation.find import evaluate_find, phrases_of_others, seek
+    from regiontalk.lab.evaluation.find import (
+        evaluate_find,
+        phrases_of_others,
+        phrases_to_ask,
+        seek,
+    )
     from regiontalk.models.settings import FindConfig
 
     dataset = open_split(truth, split)
     dataset_model = measurement.model(model, dataset, device)
     absent = phrases_of_others(list(dataset))
     sought = itertools.chain.from_iterable(
-        seek(dataset_model.model, record, dataset_model.candidates(record), absent[record.image])
+        seek(
+            dataset_model.model,
+            record.image,
+            phrases_to_ask(record, absent[record.image]),
+            dataset_model.candidates(record),
+        )
         for record in measurement.photos(dataset)
     )
     figures = evaluate_find(

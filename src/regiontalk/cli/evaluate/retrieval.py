@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -182,8 +182,9 @@ def _ask(
     begun = time.perf_counter()
     measurement.record.values["settings"] = {"by": by, "boxes": source}
     wanted = set(query_set.images)
+    no_codes = np.zeros(0, dtype=np.float32)  # a thousand photos have to fit into the memory
     photos = {
-        record.image: looking.candidates(record, find)
+        record.image: replace(looking.candidates(record, find), codes=no_codes)
         for record in measurement.photos(dataset)
         if record.image in wanted
     }

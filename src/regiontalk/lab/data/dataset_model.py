@@ -110,6 +110,10 @@ class DatasetModel:
         """The candidates for phrases: the whole photo and its best regions, or the boxes of
         `find`."""
         look = self.look(record) if find is None else self.look_among(record, find)
+        return self.candidates_of(look, record)
+
+    def candidates_of(self, look: Look, record: Record) -> RegionTable:
+        """The candidates for phrases of a photo that was looked at, in the record's pixels."""
         regions = self.model.candidates(look)
         width, height = look.frame.photo_size
         boxes = geometry.scale(regions.boxes_xyxy, record.width / width, record.height / height)

@@ -27,6 +27,8 @@ from regiontalk.lab.evaluation.reliability import Judged, summary
 from regiontalk.language.vocabulary import FUNCTION_WORDS, clean_karpathy
 from regiontalk.model import Model
 from regiontalk.models.settings import FindConfig
+from regiontalk.results import BoxXYXY, Region
+from regiontalk.search.find import gather_stored
 
 
 class Sought(NamedTuple):
@@ -36,7 +38,7 @@ class Sought(NamedTuple):
     here: bool
     types: tuple[str, ...]
     right: Verdicts
-    """(R,) which regions have an IoU of at least 0.5 with the true box; none if it is not there."""
+    """(R,) which regions have an IoU of at least 0.5 with a true box; none if it is not there."""
     evidence: PhraseEvidence | None
     """What was computed for the phrase; None where the model knows none of its words."""
 
@@ -80,34 +82,47 @@ def _after(records: Sequence[Record], place: int) -> Iterator[Record]:
     return (records[(place + step) % len(records)] for step in range(1, len(records)))
 
 
+class Asked(NamedTuple):
+    """A phrase to look for in a photo."""
+
+    phrase: str
+    boxes_xyxy: Sequence[BoxXYXY]
+    """The true boxes, in the record's pixels; none if it is not there."""
+    types: tuple[str, ...] = ()
+
+
+def phrases_to_ask(record: Record, absent: Sequence[str]) -> list[Asked]:
+    """The phrases of a photo's regions, and absent ones."""
+    asked = []
+    for region in record.regions:
+        if region.phrase.strip():
+            types = tuple((region.type or "other").split("/"))
+            asked.append(Asked(region.phrase, [region.xyxy], types))
+    return [*asked, *(Asked(phrase, []) for phrase in absent)]
+
+
 def seek(
     model: Model,
-    record: Record,
+    image: str,
+    asked: Sequence[Asked],
     regions: RegionTable,
-    absent: Sequence[str],
-    by_likelihood: bool = True,
+    stored: Sequence[Region] | None = None,
 ) -> list[Sought]:
-    """Looks for a photo's phrases, and for absent ones, among regions in the record's pixels,
-    exactly as `Model.find` does."""
-    nowhere = np.zeros(len(regions), dtype=bool)
-    true = [region for region in record.regions if region.phrase.strip()]
-    rights = [
-        geometry.iou(regions.boxes_xyxy, [region.xyxy])[:, 0] >= RIGHT_IOU for region in true
-    ] + [nowhere] * len(absent)
-    types = [tuple((region.type or "other").split("/")) for region in true] + [()] * len(absent)
-    read = read_phrases(model.runtime, [*(region.phrase for region in true), *absent])
+    """Looks for phrases among regions in the record's pixels, exactly as `Model.find` does; or,
+    with the same regions as an index has them `stored`, as `Index.find` does."""
+    read = read_phrases(model.runtime, [one.phrase for one in asked])
     readable = [phrase for phrase in read if phrase.read.says_something]
-    gathered = iter(finder.gather(model.runtime, readable, regions, by_likelihood))
-    return [
-        Sought(
-            record.image,
-            number < len(true),
-            types[number],
-            rights[number],
-            next(gathered) if phrase.read.says_something else None,
-        )
-        for number, phrase in enumerate(read)
-    ]
+    if stored is None:
+        gathered = iter(finder.gather(model.runtime, readable, regions))
+    else:
+        gathered = iter(gather_stored(model.runtime, readable, regions, stored))
+    sought = []
+    for one, phrase in zip(asked, read, strict=True):
+        is_near = geometry.iou(regions.boxes_xyxy, one.boxes_xyxy) >= RIGHT_IOU
+        right: Verdicts = np.logical_or.reduce(is_near, axis=1)
+        evidence = next(gathered) if phrase.read.says_something else None
+        sought.append(Sought(image, bool(one.boxes_xyxy), one.types, right, evidence))
+    return sought
 
 
 def evaluate_find(sought: Iterable[Sought], config: FindConfig) -> dict[str, Any]:

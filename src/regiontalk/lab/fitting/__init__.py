@@ -10,6 +10,7 @@ OF_WORDS = ("alignment", "search")  # parts for models that align words with reg
 ON_ALL_DATA = (
     "confidence",
     "agreement",
+    "find",
     "search",
     "names",
     "background",

@@ -18,7 +18,7 @@ from regiontalk.lab.data.dataset_model import DatasetModel
 from regiontalk.lab.data.records import Dataset, Record, evenly_spaced
 from regiontalk.lab.evaluation.alignment import AlignedPhotos, AlignedSentence
 from regiontalk.lab.evaluation.dense_ap import DenseResult
-from regiontalk.lab.evaluation.find import Sought, evaluate_find, phrases_of_others, seek
+from regiontalk.lab.evaluation.find import Sought, evaluate_find, seek
 from regiontalk.lab.evaluation.language import SentenceScorer
 from regiontalk.lab.evaluation.reliability import RIGHT_IOU, Judged, joined, judge, summary
 from regiontalk.lab.fitting import (
@@ -42,8 +42,8 @@ from regiontalk.lab.fitting.photos import SeenPhoto, look_at
 from regiontalk.model import Model
 from regiontalk.models.background import Background
 from regiontalk.models.name_table import NameTable
-from regiontalk.models.settings import UNCHANGED, Calibration, PredictionConfig
-from regiontalk.search.build import to_entry
+from regiontalk.models.settings import UNCHANGED, Calibration, FindConfig, PredictionConfig
+from regiontalk.search.build import stored_regions, to_entry
 from regiontalk.search.store import Entry, PhotoFile
 
 Answer = TypeVar("Answer")
@@ -170,26 +170,44 @@ class Fitter:
         return {"data": figures} | agreement.report(list(chain(*said)), fitted)
 
     def _fit_find(self) -> Report:
-        dataset = self.datasets[0]
-        absent = phrases_of_others([dataset[number] for number in self._numbers(dataset)])
-
-        def look(dataset_model: DatasetModel, record: Record) -> tuple[list[Sought], list[Sought]]:
-            seen = dataset_model.candidates(record)
-            others = absent[record.image]
-            stored = seek(
-                self.model, record, seen.first(1 + BEST_REGIONS), others, by_likelihood=False
-            )
-            return seek(self.model, record, seen, others), stored
-
-        photos = self._each(dataset, look, "Looking for phrases")
-        sought, stored = (list(chain.from_iterable(part)) for part in zip(*photos, strict=True))
+        sought: list[list[Sought]] = []
+        stored: list[list[Sought]] = []
+        for dataset in self.datasets:
+            photos = self._look_for_phrases(dataset)
+            sought.append([one for of_photo, _ in photos for one in of_photo])
+            stored.append([one for _, of_photo in photos for one in of_photo])
         config = find.fit(sought)
         indexed = find.fit(stored) if ALIGNMENT_HEAD in self.model.runtime.heads else None
         self.settings = replace(self.settings, find=config, find_indexed=indexed)
-        report = {"likely": config.likely} | evaluate_find(sought, config)
+        report = _find_report(sought, config)
+        report["photos"] = sum(len(self._numbers(dataset)) for dataset in self.datasets)
+        report["data"] = {
+            str(dataset.folder): evaluate_find(of_set, config)
+            for dataset, of_set in zip(self.datasets, sought, strict=True)
+        }
         if indexed is not None:
-            report["indexed"] = {"likely": indexed.likely} | evaluate_find(stored, indexed)
+            report["indexed"] = _find_report(stored, indexed)
         return report
+
+    def _look_for_phrases(self, dataset: Dataset) -> list[tuple[list[Sought], list[Sought]]]:
+        """What is there and what is not in each photo: among all regions, and among those that an
+        index stores."""
+        records = [dataset[number] for number in self._numbers(dataset)]
+        asked = find.to_ask(records)
+
+        def look(dataset_model: DatasetModel, record: Record) -> tuple[list[Sought], list[Sought]]:
+            look = dataset_model.look(record)
+            seen = dataset_model.candidates_of(look, record)
+            best = seen.first(1 + BEST_REGIONS)
+            captioned = self.model.regions(look)
+            stored = list(stored_regions(self.model.candidates(look, BEST_REGIONS), captioned))
+            phrases = asked[record.image]
+            return (
+                seek(self.model, record.image, phrases, seen),
+                seek(self.model, record.image, phrases, best, stored),
+            )
+
+        return self._each(dataset, look, f"Looking for phrases on {dataset.folder}")
 
     def _fit_alignment(self) -> Report:
         def align(dataset_model: DatasetModel, record: Record) -> list[AlignedSentence]:
@@ -266,6 +284,10 @@ class Fitter:
 
     def _numbers(self, dataset: Dataset) -> list[int]:
         return evenly_spaced(len(dataset), self.photos or len(dataset))
+
+
+def _find_report(sets: Sequence[Sequence[Sought]], config: FindConfig) -> Report:
+    return {"likely": config.likely} | evaluate_find(chain.from_iterable(sets), config)
 
 
 def _figures(result: DenseResult) -> dict[str, float]:
