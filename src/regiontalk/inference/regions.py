@@ -3,8 +3,8 @@ the steps).
 
 A step takes a table and returns one with fewer rows, another order or more columns.
 
-Shapes: R regions, D the size of a code of the recognition network, A of an appearance, h of a
-vector of the alignment head.
+Shapes: R regions, C colours, D the size of a code of the recognition network, A of an appearance,
+h of a vector of the alignment head.
 """
 
 from __future__ import annotations
@@ -91,6 +91,8 @@ class RegionTable:
     """(R, D + A) codes of the boxes, enlarged."""
     vectors: Floats | None = None
     """(R, h) the alignment head's vectors."""
+    colours: Scores = field(default_factory=lambda: np.zeros(0))
+    """(R, C) how likely each region has each colour, if the model has a table of colours."""
     votes: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     """(R,) how many refined proposals agree with each region (`rank.votes`)."""
     captions: tuple[Caption, ...] = ()
@@ -119,6 +121,7 @@ class RegionTable:
             codes=_take(self.codes, rows),
             surroundings=None if self.surroundings is None else self.surroundings[rows],
             vectors=None if self.vectors is None else self.vectors[rows],
+            colours=_take(self.colours, rows),
             votes=_take(self.votes, rows),
             captions=tuple(self.captions[row] for row in rows.tolist() if self.captions),
             confidences=None if self.confidences is None else self.confidences[rows],
@@ -140,6 +143,8 @@ class Look(NamedTuple):
 
     photo: Any
     """The `images.photo.Photo`, which opens the photo again; here it is only passed on."""
+    image: Floats
+    """(1, 3, H, W) the network's input."""
     proposed: Proposed
     """The feature maps and all proposals, in input pixels."""
     recognized: RegionTable

@@ -3,15 +3,16 @@ figures."""
 
 PARTS = (
     *("settings", "ranking", "calibration", "confidence", "agreement"),
-    *("find", "alignment", "search", "names", "background"),
+    *("find", "alignment", "search", "names", "colours", "background"),
 )
-ON_REQUEST = ("names", "background")  # they need training photos, the others dev photos
+ON_REQUEST = ("names", "colours", "background")  # they need training photos, the others dev photos
 OF_WORDS = ("alignment", "search")  # parts for models that align words with regions
 ON_ALL_DATA = (
     "confidence",
     "agreement",
     "search",
     "names",
+    "colours",
     "background",
 )  # the other parts are fitted on the first data set
 OF_NAMES = ("agreement",)  # parts for models that have names
