@@ -102,6 +102,9 @@ def choose_captions(
     confidences = confidence.probabilities(tried.features, fitted)
     chosen = choose(tried.rows, tried.features, confidences, fitted, None)
     if max_words is not None:
+        usual = [tried.captions[place] for place in chosen.tolist()]
+        usual_confidences = None if fitted is None else confidences[chosen]
+        regions = replace(regions, usual_captions=tuple(usual), usual_confidences=usual_confidences)
         limited = [(*range(1, min(max_words, runtime.words.lengths)), max_words)] * len(lengths)
         more = [sorted({*some} - {*known}) for some, known in zip(limited, lengths, strict=True)]
         tried = join_tried(tried, captions_of_lengths(runtime, regions, more, beam))

@@ -158,4 +158,5 @@ def _histogram(bins: NDArray[np.intp]) -> Floats:
     counts = np.bincount(flat.ravel(), minlength=(BINS + 1) * len(bins))
     counts = counts.reshape(len(bins), BINS + 1)[:, :NO_BIN]
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    return np.sqrt(shares).astype(np.float32)
+    roots: Floats = np.sqrt(shares).astype(np.float32)
+    return roots

@@ -98,6 +98,10 @@ class RegionTable:
     captions: tuple[Caption, ...] = ()
     confidences: Scores | None = None
     """(R,) how likely each caption is right; None if the model has no fit for it."""
+    usual_captions: tuple[Caption, ...] = ()
+    """Those without a limit of words, where one was asked for …"""
+    usual_confidences: Scores | None = None
+    """… and how likely they are right."""
     names: tuple[Name, ...] = ()
     """What the thing in each region is called; empty if the model has no names."""
     called: tuple[bool, ...] = ()
@@ -125,6 +129,12 @@ class RegionTable:
             votes=_take(self.votes, rows),
             captions=tuple(self.captions[row] for row in rows.tolist() if self.captions),
             confidences=None if self.confidences is None else self.confidences[rows],
+            usual_captions=tuple(
+                self.usual_captions[row] for row in rows.tolist() if self.usual_captions
+            ),
+            usual_confidences=(
+                None if self.usual_confidences is None else self.usual_confidences[rows]
+            ),
             names=tuple(self.names[row] for row in rows.tolist() if self.names),
             called=tuple(self.called[row] for row in rows.tolist() if self.called),
         )
