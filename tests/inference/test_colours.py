@@ -54,7 +54,7 @@ def regions_of(colours: NameTable | None) -> RegionTable:
     regions = with_colours(runtime(colours), look, regions)
     if colours is None:
         return regions
-    unsure = [[0.1, 0.4]]
+    unsure = [[0.1, 0.3]]
     twice = regions.take(np.array([0, 1, 1]))
     return replace(twice, colours=np.concatenate([regions.colours, unsure]))
 
