@@ -84,7 +84,7 @@ def say_likely_colours(
     for row, caption in zip(rows.tolist(), captions, strict=True):
         if colours.isdisjoint(caption.tokens):
             said.append(caption)
-        elif runtime.colours is None:
+        elif runtime.colours is None or not len(regions.colours):
             said.append(_recoloured(caption, [], None, runtime.words))
         else:
             of_region = dict(zip(runtime.colours.names, regions.colours[row].tolist(), strict=True))
