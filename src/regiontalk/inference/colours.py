@@ -119,8 +119,11 @@ def _sampled_bins(image: Floats, frame: Frame, boxes_xyxy: Floats) -> NDArray[np
     places = np.floor(corners + shares[:, None] * sizes).astype(np.intp)  # (R, G, 2)
     columns, rows = places[:, None, :, 0], places[:, :, None, 1]
     is_beside = (columns < 0) | (columns >= width) | (rows < 0) | (rows >= height)
-    pixels = image[0, :, rows.clip(0, height - 1), columns.clip(0, width - 1)]  # (R, G, G, 3)
-    levels = (pixels / STEP).astype(np.intp) @ (LEVELS**2, LEVELS, 1)
+    pixels = rows.clip(0, height - 1) * image.shape[3] + columns.clip(0, width - 1)  # (R, G, G)
+    red, green, blue = (
+        channel.take(pixels).astype(np.intp) // STEP for channel in image[0].reshape(3, -1)
+    )
+    levels = (red * LEVELS + green) * LEVELS + blue
     bins: NDArray[np.intp] = np.where(is_beside, NO_BIN, _table_of_bins()[levels])
     return bins
 
