@@ -10,7 +10,7 @@
 #     teach              words taught with a few examples (20 minutes; NAMES must be there: docs/data-sets.md)
 #     fast               the package's fast model: regions, names, sentences, alignments, speed (25 minutes)
 #     find               phrases found on its regions, photos by search, and DenseCap's table 2 with 600 queries (130 minutes)
-#     benchmarks         COCO's AP, POPE, cgF1, CHAIR, diversity and context on dev photos (25 minutes)
+#     benchmarks         COCO's AP, POPE, cgF1, CHAIR, diversity, context and shown captions on dev photos (30 minutes)
 #     nearest-neighbour  K&FF's retrieval baseline on its codes (20 minutes)
 #     weak               the nets that learned from sentences alone: tables 1, 2 and 3, grounding, vector lengths
 #                        (without training: DETECTOR, codes/flickr8k.npz by it and the runs must be there:
@@ -116,6 +116,7 @@ record_find() {
 record_benchmarks() {
     regiontalk evaluate objects $model --truth $objects --split dev --record docs/runs/objects-vit
     regiontalk evaluate context $model --truth $objects --split dev --record docs/runs/context-vit
+    regiontalk evaluate shown $model --truth $data --split dev --record docs/runs/shown-vit
     regiontalk evaluate search $model --truth $objects --split dev --words "$words" --record docs/runs/search-words-vit
     regiontalk predict $model $objects --split dev --sentences -o $work/coco-said.jsonl
     regiontalk evaluate chair --truth $objects --split dev --predictions $work/coco-said.jsonl --record docs/runs/chair-vit-coco

@@ -208,6 +208,23 @@ SECTIONS = (
         is_main=False,
     ),
     Section(
+        "shown",
+        DENSECAP,
+        "Captions that people see by default",
+        "In percent: right captions on true regions, right colour words, things mentioned first in people's sentences "
+        "that a caption names; and what a photo has of them.",
+        (
+            Column("right", ("right",), 1, 1),
+            Column("colours right", ("colours_right",), 1, 1),
+            Column("first things named", ("first_things_named",), 1, 1),
+            Column("captions of a photo", ("captions_per_photo",), 1, 2),
+            Column("colours of a photo", ("colours_per_photo",), 1, 2),
+            Column("photos", ("photos",), 1, 0),
+        ),
+        hides_dev=False,
+        is_main=False,
+    ),
+    Section(
         "judged",
         DENSECAP,
         "Captions judged by two language models",

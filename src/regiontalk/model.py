@@ -32,6 +32,7 @@ from regiontalk.inference.codes import (
     with_surroundings,
     with_vectors,
 )
+from regiontalk.inference.colours import with_colours
 from regiontalk.inference.keywords import choose_tags, listed_tags
 from regiontalk.inference.look import caption, look_at
 from regiontalk.inference.name_list import (
@@ -47,7 +48,7 @@ from regiontalk.inference.regions import Frame, Look, RegionTable
 from regiontalk.inference.sentences import SENTENCE_HEAD, SentenceHead, SentenceOptions
 from regiontalk.inference.taught import SURE, TaughtWords, called, say_taught, without_parts
 from regiontalk.inference.teaching import Taught, ToTeach, learn
-from regiontalk.models.runtime import Runtime
+from regiontalk.models.runtime import Floats, Runtime
 from regiontalk.models.settings import FindConfig
 from regiontalk.results import (
     Alignment,
@@ -191,20 +192,25 @@ class Model:
         proposals. They are refined, scored and suppressed in the same way.
         """
         check_range(1, proposals=proposals)
-        info = self.runtime.info
         photo = Photo.of(source, self.limits)
-        resized = photo.resized(info.input_size if size is None else size)
-        height, width = resized.pixels.shape[:2]
-        frame = Frame(resized.photo_size, (width, height), resized.scales)
+        image, frame = self.network_input(photo, size)
         return look_at(
             self.runtime,
             photo,
-            to_input(resized.pixels, info.pad_to)[None],
+            image,
             frame,
             boxes_xyxy=None if boxes is None else geometry.given_boxes(boxes, frame.photo_size),
             proposals=proposals,
             candidates=candidates,
         )
+
+    def network_input(self, photo: Photo, size: int | None = None) -> tuple[Floats, Frame]:
+        """The photo as the network reads it, (1, 3, H, W), and its place in there."""
+        info = self.runtime.info
+        resized = photo.resized(info.input_size if size is None else size)
+        height, width = resized.pixels.shape[:2]
+        frame = Frame(resized.photo_size, (width, height), resized.scales)
+        return to_input(resized.pixels, info.pad_to)[None], frame
 
     @property
     def model_name(self) -> str:
@@ -622,7 +628,7 @@ class Model:
 
         def find(source: PhotoSource) -> tuple[Finding, ...]:
             look = self.look(source, size=size)
-            regions = self.candidates(look)
+            regions = with_colours(self.runtime, look, self.candidates(look))
             matches = finder.find(self.runtime, phrases, regions, config, min_probability, top)
             about = self._about(source, look.photo, look.frame.photo_size)
             findings = iter(

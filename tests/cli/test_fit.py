@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import regiontalk
@@ -25,6 +26,7 @@ from regiontalk.lab.evaluation import scoring_pool
 from regiontalk.lab.evaluation.language import UnigramF1
 from regiontalk.lab.fitting import names as names_module
 from regiontalk.lab.fitting import settings as settings_module
+from regiontalk.language.colours import COLOURS
 from regiontalk.models.folder import read_model_folder
 from regiontalk.models.settings import UNCHANGED
 from regiontalk.results import Region
@@ -437,3 +439,38 @@ def test_names_are_fitted_on_request_and_kept_by_later_fits(
     ]
     assert run([*calibrate, "-q"]) == 0
     assert regiontalk.load(again, threads=1).names == model.names
+
+
+def test_colours_are_fitted_on_request_and_kept_by_later_fits(
+    scenes: Path,
+    well_scored: Path,
+    tiny_model: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = tmp_path / "data"
+    shutil.copytree(scenes, folder)
+    records = [record.to_dict() for record in Dataset(folder)]
+    for record in records:
+        for region in record["regions"]:
+            region["type"] = "other"
+    (folder / "annotations.jsonl").write_text(
+        "".join(json.dumps(record) + "\n" for record in records)
+    )
+    coloured = tmp_path / "coloured"
+    on_train = ("--only", "colours", "--split", "train", "-o", str(coloured))
+    assert run(["fit", str(tiny_model), str(folder), *on_train, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)["colours"]
+    assert report["photos"] == 12
+    assert report["right"] > 50, "drawn shapes have one colour each"
+    colours = regiontalk.load(coloured, threads=1).runtime.colours
+    assert colours is not None
+    assert set(colours.names) <= set(COLOURS)
+    assert (coloured / "model.json").read_bytes() == (tiny_model / "model.json").read_bytes()
+    again = tmp_path / "again"
+    on_train = ("--only", "calibration", "--split", "train", "-o", str(again))
+    assert run(["fit", str(coloured), str(well_scored), *on_train, "-q"]) == 0
+    kept = regiontalk.load(again, threads=1).runtime.colours
+    assert kept is not None
+    assert kept.names == colours.names
+    assert np.allclose(kept.weights, colours.weights, atol=0.02 * np.abs(colours.weights).max())

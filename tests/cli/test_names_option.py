@@ -38,11 +38,13 @@ def test_things_are_called_by_the_names_of_the_list(
 
 
 def test_a_long_list_is_no_problem(names: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = [f"name {number}" for number in range(20_000)]
-    names.write_text("\n".join(["x" * 10_000, *lines, "cat"]))
+    """And one with a very long line, repeats and another script."""
+    lines = [f"name {number}" for number in range(100_000)]
+    names.write_text("\n".join(["x" * 10_000, *lines, "кошка", "cat", "cat", "cat"]), "utf-8")
     assert run([*CAPTION, "--json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["regions"][0]["name"] == "cat"
+    assert "left out 100,002 names" in err
     assert len(err) < 300
 
 

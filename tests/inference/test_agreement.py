@@ -99,6 +99,19 @@ def test_a_name_is_no_longer_than_asked_for() -> None:
     assert agree(runtime(), table, max_words=2).called == (True,)
 
 
+def test_a_limit_of_words_does_not_change_what_is_called_by_its_name() -> None:
+    """Else "an umbrella" would be said instead of "a red tent" where that is shorter than usual."""
+    names = [Name("umbrella", 0.9)] * 2
+    table = regions(["a tent", "a tent"], names, [0.1, 0.9], [UMBRELLA] * 2)
+    limited = replace(
+        table, usual_captions=table.captions[::-1], usual_confidences=np.array([0.9, 0.1])
+    )
+    assert agree(runtime(), table, max_words=5).called == (True, False)
+    assert agree(runtime(), limited, max_words=5).called == (False, True)
+    assert agree(runtime(), limited.take(np.array([1, 0])), max_words=5).called == (True, False)
+    assert agree(runtime(), limited, max_words=1).called == (False, False)
+
+
 def test_features_say_what_the_names_think_of_the_caption() -> None:
     table = regions(
         ["a red umbrella", "a tent", "a ramp"],

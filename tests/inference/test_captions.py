@@ -14,6 +14,7 @@ from regiontalk.inference.captions import choose_captions, with_captions
 from regiontalk.inference.regions import Frame, RegionTable
 from regiontalk.language.vocabulary import END, Vocabulary
 from regiontalk.models.folder import ModelInfo
+from regiontalk.models.name_table import NameTable
 from regiontalk.models.runtime import Runtime, State
 from regiontalk.models.settings import CONFIDENCE_FEATURES, Confidence, PredictionConfig
 
@@ -132,6 +133,17 @@ class TestWords:
         assert teller.say(1) == ["dog"], "a limit is a limit"
         likelier = Teller(said | {4: ("a dog in hat", 0.8)}, replace(BY_WORDS, bias=-3.0))
         assert likelier.say(4) == ["a dog in hat"]
+
+    def test_no_less_than_without_a_limit_when_colours_are_left_out(self) -> None:
+        """ "A brown dog" has the higher confidence, and without its colour fewer words."""
+        teller = Teller({None: ("dog in hat", 0.7), 3: ("a brown dog", 0.95)}, BY_WORDS)
+        assert teller.say(3) == ["a brown dog"]
+        teller.colours = NameTable(
+            "d", ("brown", "red"), ("brown", "red"), np.zeros((2, 1)), np.zeros(2)
+        )
+        regions = replace(teller.captioned(1), colours=np.array([[0.01, 0.99]]))
+        chosen = choose_captions(teller, regions, 3)
+        assert WORDS.decode(chosen.captions[0].tokens) == "dog in hat"
 
     def test_no_padding(self) -> None:
         """Whatever its confidence, which is about the name."""

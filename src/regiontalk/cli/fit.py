@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from regiontalk.lab.fitting.fitter import Fitter
 
 MAY_BE_SKIPPED = ("find", "alignment")  # with a message, where the records have no phrases
+NAMED_RIGHT = ("right", "among_five")  # figures of names and colours
 MAX_TRIED_ROWS = 5  # of the settings that were tried
 
 
@@ -82,7 +83,8 @@ def command(
 ) -> None:
     """Fit the settings of MODEL, a model folder, to dev photos of DATA that it was not trained on.
 
-    Ten parts can be fitted, in this order; confidence, agreement, find, search, names and
+    Eleven parts can be fitted, in this order; confidence, agreement, find, search, names, colours
+    and background on all DATA, the others on the first:
     background on all DATA, the others on the first:
 
     \b
@@ -101,13 +103,15 @@ def command(
                  calls it less likely
     names        what things are called (`Model.name`), from regions of type `object` or `whole`;
                  fitted on request alone (--only names --split train), because it needs many photos
+    colours      which colours a region has, from phrases that say one: captions leave out those
+                 that are unlikely; on request alone (--only colours --split train)
     background   everyday regions, with which words of `regiontalk teach` are compared; on
                  request alone (--only background --split train)
 
     Alignment and search are for models that align words with regions. The printed figures of
     ranking, calibration, confidence, agreement and alignment are cross-validated, those of names
-    are of held-out photos. Those of settings and find are of the photos that were fitted on, and so
-    is how often search has a right photo first.
+    and colours are of held-out photos. Those of settings and find are of the photos that were
+    fitted on, and so is how often search has a right photo first.
 
     The first four parts build on each other: fitting one again discards those after it, unless they
     are fitted again too. Fitting the settings again also discards find. Dense mAP is that of
@@ -206,6 +210,7 @@ def _write(folder: ModelFolder, output: Path, fitter: Fitter) -> None:
         heads,
         names=fitter.names or folder.names,
         background=background,
+        colours=fitter.colours or folder.colours,
     )
 
 
@@ -297,14 +302,15 @@ def _tables(report: dict[str, Any]) -> Iterator[Table]:
     if "background" in report:
         own = report["background"]
         yield "background", ["photos", "regions", "kept"], [[*own.values()]]
-    if "names" in report:
-        own = report["names"]
-        row = [own["names"], own["photos"], f"{own['right']:.1f} %", f"{own['among_five']:.1f} %"]
-        yield (
-            "names, on held-out photos",
-            ["names", "photos", "right", "among the best five"],
-            [row],
-        )
+    for part in ("names", "colours"):
+        if part in report:
+            own = report[part]
+            row = [own["names"], own["photos"], *(f"{own[name]:.1f} %" for name in NAMED_RIGHT)]
+            yield (
+                f"{part}, on held-out photos",
+                [part, "photos", "right", "among the best five"],
+                [row],
+            )
 
 
 def _search_table(own: dict[str, Any]) -> Table:

@@ -42,13 +42,19 @@ MIN_PROB = 0.002  # of a logit: beyond it, differences say little
 
 def agree(runtime: Runtime, regions: RegionTable, max_words: int | None = None) -> RegionTable:
     """The regions with names and codes: each with the confidence of its caption or, if that is
-    likelier right, called by its name, in at most `max_words` words."""
+    likelier right, called by its name, in at most `max_words` words. A limit of words does not
+    change which regions are called by their names, but for long names."""
     fitted = runtime.info.prediction.agreement
     if fitted is None or runtime.names is None or not regions.names or regions.confidences is None:
         return regions
     values = features(regions, texts(regions, runtime.words), runtime.names)
     by_caption, by_name = probabilities(values, fitted)
     called = says_name(values, by_caption, by_name)
+    if max_words is not None and regions.usual_captions:
+        usual = replace(
+            regions, captions=regions.usual_captions, confidences=regions.usual_confidences
+        )
+        called = np.array(agree(runtime, usual).called)
     if max_words is not None:
         lengths = [len(as_caption(plain_name(name.name)).split()) for name in regions.names]
         called &= np.array(lengths) <= max_words

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from regiontalk.inference import confidence, decoding
 from regiontalk.inference.calibration import Scores
+from regiontalk.inference.colours import say_likely_colours
 from regiontalk.inference.decoding import Caption
 from regiontalk.inference.rank import texts
 from regiontalk.inference.regions import ROWS_AT_ONCE, RegionTable, Rows
@@ -101,32 +102,37 @@ def choose_captions(
     confidences = confidence.probabilities(tried.features, fitted)
     chosen = choose(tried.rows, tried.features, confidences, fitted, None)
     if max_words is not None:
+        usual = [tried.captions[place] for place in chosen.tolist()]
+        usual_confidences = None if fitted is None else confidences[chosen]
+        regions = replace(regions, usual_captions=tuple(usual), usual_confidences=usual_confidences)
         limited = [(*range(1, min(max_words, runtime.words.lengths)), max_words)] * len(lengths)
         more = [sorted({*some} - {*known}) for some, known in zip(limited, lengths, strict=True)]
         tried = join_tried(tried, captions_of_lengths(runtime, regions, more, beam))
         confidences = confidence.probabilities(tried.features, fitted)
-        says_enough = _says_no_less(tried, chosen, max_words, runtime.words)
+        said = say_likely_colours(tried.captions, tried.rows, regions, runtime)
+        says_enough = _says_no_less(said, tried.rows, chosen, max_words, runtime.words)
         within = choose(tried.rows, tried.features, confidences, fitted, max_words, says_enough)
         chosen[tried.rows[within]] = within
+    chosen_captions = [tried.captions[place] for place in chosen.tolist()]
     return replace(
         regions,
-        captions=tuple(tried.captions[place] for place in chosen.tolist()),
+        captions=say_likely_colours(chosen_captions, tried.rows[chosen], regions, runtime),
         confidences=None if fitted is None else confidences[chosen],
     )
 
 
 def _says_no_less(
-    tried: TriedCaptions, default: Rows, max_words: int, words: Vocabulary
+    said: Sequence[Caption], rows: Rows, default: Rows, max_words: int, words: Vocabulary
 ) -> NDArray[np.bool_]:
-    """(C,) Which captions have as many words as the region's `default` one, and an article if that
-    has one; all of a region whose default caption is longer than `max_words`."""
-    lengths = confidence.column(tried.features, "words")
+    """(C,) Which captions, of the regions `rows`, have as many words as the region's `default` one,
+    and an article if that has one; all of a region whose default caption is longer than
+    `max_words`."""
+    lengths = np.array([len(caption.tokens) for caption in said])
     has_article = np.array(
-        [words.decode(caption.tokens).split()[:1] in ARTICLES for caption in tried.captions],
-        dtype=bool,
+        [words.decode(caption.tokens).split()[:1] in ARTICLES for caption in said], dtype=bool
     )
-    default_lengths = lengths[default][tried.rows]
-    keeps_article = has_article | ~has_article[default][tried.rows]
+    default_lengths = lengths[default][rows]
+    keeps_article = has_article | ~has_article[default][rows]
     says_enough = (lengths >= default_lengths) & keeps_article
     return np.asarray(says_enough | (default_lengths > max_words), dtype=bool)
 

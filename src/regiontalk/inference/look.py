@@ -17,6 +17,7 @@ from regiontalk.errors import ModelError
 from regiontalk.inference.agreement import agree, drop_same
 from regiontalk.inference.calibration import Scores, calibrated
 from regiontalk.inference.captions import choose_captions, with_captions
+from regiontalk.inference.colours import with_colours
 from regiontalk.inference.detect import (
     best_proposals,
     recognize_given,
@@ -49,7 +50,7 @@ def look_at(
     proposed = runtime.propose(image, frame.size)
     if boxes_xyxy is not None:
         regions = recognize_given(runtime, proposed, frame, boxes_xyxy, settings)
-        return Look(photo, proposed, regions, regions, given=True)
+        return Look(photo, image, proposed, regions, regions, given=True)
     if candidates is not None:
         proposed = replace_proposals(proposed, frame, *candidates, settings)
     elif not len(proposed.logits):
@@ -60,7 +61,7 @@ def look_at(
     best = best_proposals(runtime, proposed, settings, proposals or settings.proposals)
     recognized = recognize_proposals(runtime, proposed, frame, best, settings)
     regions = recognized.take(survivors(recognized, settings))
-    return Look(photo, proposed, recognized, regions, given=False)
+    return Look(photo, image, proposed, recognized, regions, given=False)
 
 
 def caption(
@@ -77,7 +78,8 @@ def caption(
     if look.given:  # raw scores: ranking and calibration are fitted for detected regions
         regions = with_captions(runtime, regions, beam)
         scores = weigh_captions(regions.scores, regions.captions, settings)
-        regions = choose_captions(runtime, replace(regions, scores=scores), max_words, beam)
+        regions = with_colours(runtime, look, replace(regions, scores=scores))
+        regions = choose_captions(runtime, regions, max_words, beam)
         return agree(runtime, with_names(runtime, look, regions), max_words)
     if settings.ranking is None:  # then captions can only lower a score
         scores = calibrated(regions.scores, settings.calibration)
@@ -86,7 +88,7 @@ def caption(
     regions = replace(regions, votes=votes(regions, look.recognized, settings))
     rows, scores = rank(regions, settings, runtime.words)
     regions = replace(regions.take(rows), scores=scores)
-    regions = regions.take(_reaching(scores, threshold))
+    regions = with_colours(runtime, look, regions.take(_reaching(scores, threshold)))
     regions = choose_captions(runtime, regions, max_words, beam)
     regions = agree(runtime, with_names(runtime, look, regions), max_words)
     regions = drop_repeats(regions, runtime.words)  # captions of other lengths may be equal again

@@ -3,8 +3,8 @@ the steps).
 
 A step takes a table and returns one with fewer rows, another order or more columns.
 
-Shapes: R regions, D the size of a code of the recognition network, A of an appearance, h of a
-vector of the alignment head.
+Shapes: R regions, C colours, D the size of a code of the recognition network, A of an appearance,
+h of a vector of the alignment head.
 """
 
 from __future__ import annotations
@@ -91,11 +91,17 @@ class RegionTable:
     """(R, D + A) codes of the boxes, enlarged."""
     vectors: Floats | None = None
     """(R, h) the alignment head's vectors."""
+    colours: Scores = field(default_factory=lambda: np.zeros(0))
+    """(R, C) how likely each region has each colour, if the model has a table of colours."""
     votes: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     """(R,) how many refined proposals agree with each region (`rank.votes`)."""
     captions: tuple[Caption, ...] = ()
     confidences: Scores | None = None
     """(R,) how likely each caption is right; None if the model has no fit for it."""
+    usual_captions: tuple[Caption, ...] = ()
+    """Those without a limit of words, where one was asked for …"""
+    usual_confidences: Scores | None = None
+    """… and how likely they are right."""
     names: tuple[Name, ...] = ()
     """What the thing in each region is called; empty if the model has no names."""
     called: tuple[bool, ...] = ()
@@ -119,9 +125,16 @@ class RegionTable:
             codes=_take(self.codes, rows),
             surroundings=None if self.surroundings is None else self.surroundings[rows],
             vectors=None if self.vectors is None else self.vectors[rows],
+            colours=_take(self.colours, rows),
             votes=_take(self.votes, rows),
             captions=tuple(self.captions[row] for row in rows.tolist() if self.captions),
             confidences=None if self.confidences is None else self.confidences[rows],
+            usual_captions=tuple(
+                self.usual_captions[row] for row in rows.tolist() if self.usual_captions
+            ),
+            usual_confidences=(
+                None if self.usual_confidences is None else self.usual_confidences[rows]
+            ),
             names=tuple(self.names[row] for row in rows.tolist() if self.names),
             called=tuple(self.called[row] for row in rows.tolist() if self.called),
         )
@@ -140,6 +153,8 @@ class Look(NamedTuple):
 
     photo: Any
     """The `images.photo.Photo`, which opens the photo again; here it is only passed on."""
+    image: Floats
+    """(1, 3, H, W) the network's input."""
     proposed: Proposed
     """The feature maps and all proposals, in input pixels."""
     recognized: RegionTable

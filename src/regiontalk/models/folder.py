@@ -81,8 +81,9 @@ SUMS = "SHA256SUMS"
 INFO = "model.json"
 WORDS = "vocabulary.json"
 NAMES = "names.npz"
+COLOURS = "colours.npz"
 BACKGROUND = "background.npz"
-MAY_BE_MISSING = frozenset({NAMES, BACKGROUND})
+MAY_BE_MISSING = frozenset({NAMES, COLOURS, BACKGROUND})
 RUN_FILES = (
     "run.json",
     "test-looks.jsonl",
@@ -177,6 +178,8 @@ class ModelFolder:
     """`detector_fingerprint` of the graphs."""
     heads: Mapping[str, Head] = field(default_factory=dict)
     names: NameTable | None = None
+    colours: NameTable | None = None
+    """Tells which colours a region has; read by `inference.colours`."""
     background: bytes | None = field(default=None, repr=False)
     """What taught words are compared with; `background.read_background` reads it when there are
     some."""
@@ -228,10 +231,11 @@ def read_model_folder(path: Path) -> ModelFolder:
         head_graphs = {graph: files[f"{graph}.onnx"] for graph in HEADS[name]}
         heads[name] = Head(described, head_words, head_graphs)
         check_head(name, described, detector, str(path))
-    names = _read_names(path / NAMES, files[NAMES], detector) if NAMES in files else None
+    names = _read_table(path / NAMES, files, detector)
+    colours = _read_table(path / COLOURS, files, detector)
     words = _read_words(path / WORDS, files[WORDS])
     background = files.get(BACKGROUND)
-    return ModelFolder(path, info, words, graphs, detector, heads, names, background)
+    return ModelFolder(path, info, words, graphs, detector, heads, names, colours, background)
 
 
 def _has_external_data(graph: bytes) -> bool:
@@ -252,12 +256,15 @@ def check_head(name: str, head: HeadInfo, detector: str, place: str) -> None:
         )
 
 
-def _read_names(path: Path, data: bytes, detector: str) -> NameTable:
-    table = read_name_table(data, str(path))
+def _read_table(path: Path, files: Mapping[str, bytes], detector: str) -> NameTable | None:
+    """The names or colours of a model; None if it has none."""
+    if path.name not in files:
+        return None
+    table = read_name_table(files[path.name], str(path))
     if table.detector != detector:
         raise ModelError(
             f"{path}: made for the region codes of another detector",
-            hint="regiontalk fit --only names",
+            hint=f"regiontalk fit --only {path.stem}",
         )
     return table
 
@@ -279,6 +286,7 @@ def write_model_folder(
     share: Path | None = None,
     names: NameTable | None = None,
     background: bytes | None = None,
+    colours: NameTable | None = None,
 ) -> None:
     """Writes the folder atomically. Files that the model folder `share`, next to it, has too are
     only referred to in SHA256SUMS."""
@@ -301,6 +309,8 @@ def write_model_folder(
         files[_head_words(name)] = json_file(head.words.to_dict())
     if names is not None:
         files[NAMES] = names.to_bytes()
+    if colours is not None:
+        files[COLOURS] = colours.to_bytes()
     if background is not None:
         files[BACKGROUND] = background
     digests = {name: digest_of(files[name]) for name in sorted(files)}

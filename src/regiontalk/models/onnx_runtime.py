@@ -125,6 +125,7 @@ class OnnxRuntime(OnnxGraphs, Runtime):
         self.words = model.words
         self.heads = model.heads
         self.names = model.names
+        self.colours = model.colours
         self.background = model.background
         self.detector = model.detector
         graphs = {**model.graphs, **head_graphs(model)}

@@ -64,6 +64,8 @@ class Runtime(ABC):
     heads: Mapping[str, Head]
     names: NameTable | None = None
     """What it can call things; None where no names were fitted."""
+    colours: NameTable | None = None
+    """Tells which colours a region has; None where it was not fitted."""
     detector: str = ""
     """`folder.detector_fingerprint` of the graphs that compute its region codes."""
     background: bytes | None = None

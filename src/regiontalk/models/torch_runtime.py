@@ -224,6 +224,7 @@ class TorchRuntime(TorchHeads):
         self._folder_graphs: OnnxGraphs | None = None
         if folder is not None:
             self.names = folder.names
+            self.colours = folder.colours
             self.background = folder.background
             self.detector = folder.detector
             self.heads = {**folder.heads, **self.heads}

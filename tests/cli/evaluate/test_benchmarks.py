@@ -1,4 +1,5 @@
-"""`regiontalk evaluate objects`, `chair`, `diversity` and `context` on the example photos."""
+"""`regiontalk evaluate objects`, `chair`, `diversity`, `context` and `shown` on the example
+photos."""
 
 from __future__ import annotations
 
@@ -89,3 +90,13 @@ def test_context(marked: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["regions"] == 2
     assert found["together"] == found["alone"]  # the only region of a photo
     assert found["cut_out"]["same_as_together"] <= 100
+
+
+def test_shown(marked: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = measured(capsys, "shown", "fast", "--truth", str(marked), "--photos", "3")
+    assert found["photos"] == 3
+    assert found["counts"]["first_things"] == 0, "no phrase on a box"
+    assert found["captions_per_photo"] == found["counts"]["captions"] / 3
+    words = ["evaluate", "shown", "fast", "--truth", str(marked), "--split", "dev", "--photos", "1"]
+    assert run(words) == 0
+    assert "first_things_named" in capsys.readouterr().out

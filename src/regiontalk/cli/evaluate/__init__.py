@@ -18,6 +18,7 @@ COMMANDS = (
     ),
     *(retrieval.queries, retrieval.retrieval, search.search, teach.teach, judge.judge),
     *(benchmarks.objects, benchmarks.chair, benchmarks.diversity, benchmarks.context),
+    benchmarks.shown,
 )
 
 

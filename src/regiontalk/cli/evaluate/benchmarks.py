@@ -1,4 +1,4 @@
-"""`regiontalk evaluate objects|chair|diversity|context`: benchmarks of today's models."""
+"""`regiontalk evaluate objects|chair|diversity|context|shown`: benchmarks of today's models."""
 
 from __future__ import annotations
 
@@ -191,3 +191,45 @@ def context(
     title = f"{figures['regions']} regions, in %"
     headings = ("captioned", "right", "same as together", "different captions")
     measurement.finish(figures, (title, headings, rows))
+
+
+@click.command()
+@click.argument("model", type=options.MODEL)
+@_data_option
+@test_split_option
+@options.device_option
+@click.option(
+    "--photos",
+    type=click.IntRange(min=1),
+    help="How many photos, evenly spaced in the split. Default: all.",
+)
+@measured("shown")
+def shown(
+    *,
+    model: Path,
+    truth: Path,
+    split: str,
+    device: str,
+    photos: int | None,
+    measurement: Measurement,
+) -> None:
+    """The captions that are shown by default: which are right, which colours in them are, and how
+    often they name the first thing of people's sentences.
+
+    MODEL is a model folder (`embedded`: the one in the package) or a run of a detector.
+    """
+    from regiontalk.lab.data.records import evenly_spaced
+    from regiontalk.lab.evaluation.shown import count_shown, evaluate_shown
+
+    dataset = open_split(truth, split)
+    dataset_model = measurement.model(model, dataset, device)
+    chosen = evenly_spaced(len(dataset), photos or len(dataset))
+    measurement.record.values["settings"] = {"photos": len(chosen)}
+    records = measurement.photos(dataset, chosen)
+    figures = evaluate_shown(count_shown(dataset_model.regions(one), one) for one in records)
+    rows = [(name, f"{figures[name]:.1f}") for name in figures["intervals"]]
+    title = (
+        f"{figures['photos']} photos, {figures['captions_per_photo']:.2f} captions and "
+        f"{figures['colours_per_photo']:.2f} colours of each, in %"
+    )
+    measurement.finish(figures, (title, ("", ""), rows), intervals_table(figures["intervals"]))

@@ -16,7 +16,7 @@ from regiontalk import boxes as geometry
 from regiontalk.errors import DataError, ModelError, RegionTalkError
 from regiontalk.images.paths import in_order
 from regiontalk.images.photo import Photo, PhotoSource
-from regiontalk.inference.regions import Look, RegionTable
+from regiontalk.inference.regions import Frame, Look, RegionTable
 from regiontalk.lab.data.merged_truth import true_boxes
 from regiontalk.lab.data.records import Dataset, Record
 from regiontalk.lab.data.region_files import ScoredBoxes, scaled
@@ -101,6 +101,17 @@ class DatasetModel:
         with self.open(record) as photo:
             look = self.model.look(photo, boxes=self._in_photo(boxes_xyxy, record, photo))
         return self.model.codes(look)
+
+    def network_input(
+        self, record: Record, boxes_xyxy: geometry.Floats
+    ) -> tuple[Floats, Frame, Floats]:
+        """What the network reads of a photo, and boxes (N, 4) of the record in its pixels."""
+        with self.open(record) as source:
+            photo = Photo.of(source, self.model.limits)
+            image, frame = self.model.network_input(photo)
+        width, height = frame.photo_size
+        in_photo = geometry.scale(boxes_xyxy, width / record.width, height / record.height)
+        return image, frame, frame.to_input(in_photo.astype(np.float64))
 
     def codes_at(self, record: Record, boxes_xyxy: geometry.Floats) -> Floats:
         """Codes (N, D) of given boxes (N, 4), in the record's pixels and in their order."""

@@ -107,7 +107,7 @@ def add_heads(
         check_head(head, added.info, model.detector, str(folder))
     info = replace(model.info, name=name)
     parts = (info, model.words, model.graphs, {**model.heads, **heads})
-    write_model_folder(out, *parts, share, model.names, model.background)
+    write_model_folder(out, *parts, share, model.names, model.background, model.colours)
 
 
 def trace(net: FCLN) -> dict[str, onnx.ModelProto]:

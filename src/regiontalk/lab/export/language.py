@@ -76,6 +76,7 @@ def write_with_language(
         share,
         folder.names,
         folder.background,
+        folder.colours,
     )
 
 

@@ -3,9 +3,9 @@ figures."""
 
 PARTS = (
     *("settings", "ranking", "calibration", "confidence", "agreement"),
-    *("find", "alignment", "search", "names", "background"),
+    *("find", "alignment", "search", "names", "colours", "background"),
 )
-ON_REQUEST = ("names", "background")  # they need training photos, the others dev photos
+ON_REQUEST = ("names", "colours", "background")  # they need training photos, the others dev photos
 OF_WORDS = ("alignment", "search")  # parts for models that align words with regions
 ON_ALL_DATA = (
     "confidence",
@@ -13,6 +13,7 @@ ON_ALL_DATA = (
     "find",
     "search",
     "names",
+    "colours",
     "background",
 )  # the other parts are fitted on the first data set
 OF_NAMES = ("agreement",)  # parts for models that have names

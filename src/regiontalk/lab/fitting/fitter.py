@@ -30,6 +30,7 @@ from regiontalk.lab.fitting import (
     alignment,
     background,
     calibration,
+    colours,
     confidence,
     find,
     names,
@@ -68,13 +69,15 @@ class Fitter:
     """Judges captions, for settings and ranking."""
     track: Track
     detector: str = ""
-    """`detector_fingerprint` of the model; for names."""
+    """`detector_fingerprint` of the model; for names and colours."""
     workers: int = 1
     photos: int | None = None
     """So many of each data set, evenly spaced; None: all."""
     of_words: dict[str, Any] = field(default_factory=dict)
     names: NameTable | None = None
     """Fitted names; None where they were not fitted."""
+    colours: NameTable | None = None
+    """The fitted table of colours; None where it was not fitted."""
     background: Background | None = None
     """What taught words are compared with; None where it was not made."""
 
@@ -239,6 +242,15 @@ class Fitter:
         ]
         every = list(chain.from_iterable(chain.from_iterable(photos)))
         self.names, report = names.fit(every, self.detector)
+        return report
+
+    def _fit_colours(self) -> Report:
+        photos = [
+            self._each(one, colours.look_at_colours, f"Looking at {one.folder}")
+            for one in self.datasets
+        ]
+        every = list(chain.from_iterable(chain.from_iterable(photos)))
+        self.colours, report = colours.fit(every, self.detector)
         return report
 
     def _fit_background(self) -> Report:
