@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from regiontalk.errors import ImageError, ImageTooLarge, MissingExtra, UnsupportedImage, one_line
 from regiontalk.images.limits import Limits, check_pixels
 from regiontalk.images.moments import Moment, path_at
+from regiontalk.images.mp4_limits import check_tables
 from regiontalk.io.files import open_regular
 from regiontalk.io.malloc import give_freed_memory_back
 
@@ -165,6 +166,8 @@ def _opened(path: str, limits: Limits) -> Iterator[tuple[Any, Any]]:
     """The container and its pictures."""
     with open_regular(path, one_line(path), "video", ImageError) as file:
         form = _format_of(file.read(HEADER_BYTES))
+        if form == "mov":
+            check_tables(file)
         file.seek(0)
         with _pyav().open(file, format=form, metadata_errors="replace") as container:
             stream = _pictures(container)
