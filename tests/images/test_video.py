@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import subprocess
 import sys
+import threading
 from fractions import Fraction
 from pathlib import Path
 
@@ -250,6 +251,22 @@ def test_a_decoder_takes_no_more_than_is_said(clip: Path, tmp_path: Path) -> Non
     one = 1600 * 1200 * 1.5
     said = 1600 * 1200 * (video.KEPT_FRAMES * 1.5 + video.TABLE_BYTES)
     assert 14 * one < int(done.stdout) < said + 10_000_000
+
+
+@pytest.mark.parametrize(("large", "waits"), [(0, True), (1 << 40, False)])
+def test_one_large_video_is_decoded_at_a_time(
+    clip: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    large: int,
+    waits: bool,
+) -> None:
+    monkeypatch.setattr(video, "LARGE_DECODER_BYTES", large)
+    other = threading.Thread(target=Photo(f"{clip}#t=1").open)
+    with video._opened(str(clip), Limits()):
+        other.start()
+        other.join(1 if waits else None)
+        assert other.is_alive() == waits
+    other.join()
 
 
 def test_more_frames_than_a_video_has(tmp_path: Path) -> None:
