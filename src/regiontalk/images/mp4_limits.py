@@ -37,7 +37,7 @@ def check_tables(file: IO[bytes]) -> None:
 
 def _all_but_media(file: IO[bytes]) -> bytes:
     """The content of all boxes of the file but those with its frames."""
-    parts = []
+    parts: list[bytes] = []
     taken = 0
     place = 0
     end = file.seek(0, os.SEEK_END)
