@@ -26,10 +26,11 @@ def write_video(
     pixels: str = "yuv420p",
     turned: int = 0,
     options: dict[str, str] | None = None,
+    coder_options: dict[str, str] | None = None,
 ) -> Path:
     """Shows each picture for some seconds."""
     with av.open(path, "w", options=options or {}) as container:
-        stream = container.add_stream(codec, rate=rate)
+        stream = container.add_stream(codec, rate=rate, options=coder_options or {})
         stream.width, stream.height = pictures[0].size
         stream.pix_fmt = pixels
         if turned:

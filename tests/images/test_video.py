@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
+import threading
 from fractions import Fraction
 from pathlib import Path
 
@@ -196,6 +199,76 @@ def test_a_wrong_or_great_length(clip: Path, tmp_path: Path) -> None:  # noqa: F
     assert len(times(clip)) == 3
 
 
+def test_a_video_that_changes_to_wider_pixels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = tmp_path / "both.ts"
+    for pixels in ("yuv420p", "yuv444p"):
+        path = write_video(tmp_path / "a.mts", [photo("coffee")], codec="libx264", pixels=pixels)
+        with both.open("ab") as file:
+            file.write(path.read_bytes())
+    film = both.rename(tmp_path / "both.mts")
+    assert times(film) == [0]
+    narrow = 320 * 240 * (video.KEPT_FRAMES * 1.5 + video.TABLE_BYTES)
+    monkeypatch.setattr(video, "MOST_DECODER_BYTES", int(narrow))
+    assert refused(film).startswith("320×240 pixels (yuv444p): decoding may take")
+
+
+def test_a_codec_without_earlier_frames_may_have_larger_ones(
+    clip: Path,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = write_video(tmp_path / "a.mov", [photo("coffee")], codec="mjpeg", pixels="yuvj420p")
+    monkeypatch.setattr(video, "MOST_DECODER_BYTES", 2_000_000)
+    assert refused(clip)
+    assert times(path) == [0]
+
+
+DECODER = """
+import sys
+from regiontalk.images import video
+
+def peak():
+    return int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))) * 1024
+
+video.key_frames(sys.argv[1])
+before = peak()
+video.key_frames(sys.argv[2])
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_decoder_takes_no_more_than_is_said(clip: Path, tmp_path: Path) -> None:  # noqa: F811
+    """A video whose frames may all need the 16 before."""
+    size = (1600, 1200)
+    options = {"preset": "ultrafast", "x264-params": "ref=16:bframes=0:scenecut=0:threads=1"}
+    path = tmp_path / "many.mp4"
+    write_video(path, [photo("coffee", size)], codec="libx264", coder_options=options)
+    command = [sys.executable, "-c", DECODER, str(clip), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    one = 1600 * 1200 * 1.5
+    said = 1600 * 1200 * (video.KEPT_FRAMES * 1.5 + video.TABLE_BYTES)
+    assert 14 * one < int(done.stdout) < said + 10_000_000
+
+
+@pytest.mark.parametrize(("large", "waits"), [(0, True), (1 << 40, False)])
+def test_one_large_video_is_decoded_at_a_time(
+    clip: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    large: int,
+    waits: bool,
+) -> None:
+    monkeypatch.setattr(video, "LARGE_DECODER_BYTES", large)
+    other = threading.Thread(target=Photo(f"{clip}#t=1").open)
+    with video._opened(str(clip), Limits()):
+        other.start()
+        other.join(1 if waits else None)
+        assert other.is_alive() == waits
+    other.join()
+
+
 def test_more_frames_than_a_video_has(tmp_path: Path) -> None:
     path = write_video(tmp_path / "bomb.mkv", [draw_scene((32, 32))], seconds=0.5, rate=1000)
     assert "more frames" in refused(path)
@@ -209,9 +282,9 @@ def test_size_and_time_are_limited(
     with pytest.raises(ImageTooLarge, match="megapixels, more than"):
         key_frames(clip, Limits(megapixels=0.05))
     with monkeypatch.context() as patched:
-        patched.setattr(video, "MOST_MEGAPIXELS", 0.05)
-        with pytest.raises(ImageTooLarge, match=r"more than 0\.05"):
-            key_frames(clip)
+        patched.setattr(video, "MOST_DECODER_BYTES", 2_000_000)
+        line = "320×240 pixels (yuv420p): decoding may take 0.0 GB, more than 0.002"
+        assert refused(clip).startswith(line)
     thin = Image.new("RGB", (60_000, 1), "red")
     path = write_video(tmp_path / "thin.mkv", [thin], 0.2, codec="ffv1", pixels="bgr0")
     assert times(path) == [0]

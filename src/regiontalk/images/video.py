@@ -9,10 +9,10 @@ import heapq
 import importlib.util
 import itertools
 import re
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 from regiontalk.errors import ImageError, ImageTooLarge, MissingExtra, UnsupportedImage, one_line
 from regiontalk.images.limits import Limits, check_pixels
 from regiontalk.images.moments import Moment, path_at
+from regiontalk.images.mp4_limits import check_tables
 from regiontalk.io.files import open_regular
+from regiontalk.io.malloc import give_freed_memory_back
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -50,13 +52,23 @@ MAX_STILL_DIFFERENCE = 0.03
 MOST_UNSTILL = 3  # frames that are waited for until it is over
 COMPARED_SIDE = 32  # pixels of the compared frames
 
-MOST_MEGAPIXELS = 34  # of a frame, 8K: decoders keep up to 16 frames
+MOST_DECODER_BYTES = 550_000_000
+DECODER_THREADS = 2  # each keeps a frame
+# A decoder keeps as many frames as a video may say, up to 16, and those that it works on. Its
+# tables take some bytes for each pixel, too.
+KEPT_FRAMES = 16 + DECODER_THREADS
+KEPT_WHOLE_FRAMES = 2 * DECODER_THREADS  # of codecs whose frames need no others
+TABLE_BYTES = 10
+WIDEST_PIXEL = 8  # bytes, where the format of pixels is not known
+LARGE_DECODER_BYTES = 100_000_000  # from which one video is decoded at a time
+_one_large = threading.RLock()
 LONGEST_HOURS = 4
 MOST_SCAN_SECONDS = 1800  # of this machine's time, for all frames of a video
 MOST_FRAME_SECONDS = 60  # the same, for one frame
 MOST_FRAME_RATE = 300  # frames per second: more are no video
 MOST_BROKEN = 1000  # packets that cannot be decoded
 
+NEEDED_BY_OTHERS = "NONREF"  # FFmpeg's word for leaving out frames that no other frame needs
 _BT709 = 1  # colours of HD, as FFmpeg counts them
 
 Watch = Callable[[float], object]
@@ -88,8 +100,8 @@ def key_frames(
     """The paths of the frames that show something new, the first frame always; at most `PER_MINUTE`
     of each minute, those where most changes."""
     name = str(video)
-    with _opened(name, limits) as (container, stream):
-        stream.codec_context.skip_frame = "NONREF"  # frames that no other frame needs
+    with _named(name), _opened(name, limits) as (container, stream):
+        stream.codec_context.skip_frame = NEEDED_BY_OTHERS
         stream.codec_context.options |= {"skip_loop_filter": "all"}
         length = _check_length(stream, container)
         looks = _looks(_frames(container, stream, limits, MOST_SCAN_SECONDS), length, watch)
@@ -101,21 +113,27 @@ def key_frames(
 
 def frame_at(moment: Moment, limits: Limits) -> Image.Image:
     """The frame that is shown at a time, upright."""
+    with _named(moment.video):
+        return _to_image(_decoded(moment, limits))  # the decoder has given its memory back
+
+
+def _decoded(moment: Moment, limits: Limits) -> Any:
+    """The first frame that is shown at a time, or later."""
+    target = moment.time - 0.005  # times in paths are rounded
     with _opened(moment.video, limits) as (container, stream):
-        begin = _begin(stream)
-        target = moment.time - 0.005  # times in paths are rounded
         if moment.time > 0:
+            at = int((moment.time + _begin(stream)) / stream.time_base)
             with suppress(_pyav().FFmpegError):  # it has no index: decoded from its beginning
-                container.seek(int((moment.time + begin) / stream.time_base), stream=stream)
-        for seconds, frame in _frames(container, stream, limits, MOST_FRAME_SECONDS):
+                container.seek(at, stream=stream)
+        for seconds, frame in _frames(container, stream, limits, MOST_FRAME_SECONDS, target):
             if seconds >= target:
-                return _to_image(frame)
-    raise ImageError(f"{one_line(moment.video)}: no frame at {moment.time:g} seconds")
+                return frame
+    raise ImageError(f"no frame at {moment.time:g} seconds")
 
 
 def seconds_of(video: str) -> float:
     """How long a video says that it is; 0 if it does not say so."""
-    with _opened(video, Limits()) as (container, stream):
+    with _named(video), _opened(video, Limits()) as (container, stream):
         return _length(stream, container)
 
 
@@ -127,21 +145,11 @@ def _pyav() -> Any:
 
 
 @contextmanager
-def _opened(path: str, limits: Limits) -> Iterator[tuple[Any, Any]]:
-    """The container and its pictures; every error names the video."""
+def _named(path: str) -> Iterator[None]:
+    """Every error names the video."""
     av = _pyav()
     try:
-        with open_regular(path, one_line(path), "video", ImageError) as file:
-            form = _format_of(file.read(HEADER_BYTES))
-            file.seek(0)
-            with av.open(file, format=form, metadata_errors="replace") as container:
-                stream = _pictures(container)
-                megapixels = min(limits.megapixels, MOST_MEGAPIXELS)
-                size = (stream.width, stream.height)
-                check_pixels(size, replace(limits, megapixels=megapixels))
-                stream.codec_context.options = {"max_pixels": str(int(megapixels * 1e6))}
-                stream.thread_type = "AUTO"
-                yield container, stream
+        yield
     except ImageError as error:
         if error.message.startswith(one_line(path)):
             raise
@@ -151,6 +159,53 @@ def _opened(path: str, limits: Limits) -> Iterator[tuple[Any, Any]]:
     except (av.FFmpegError, ValueError, OverflowError, ArithmeticError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ImageError(f"{one_line(path)}: a broken video: {reason}") from error
+
+
+@contextmanager
+def _opened(path: str, limits: Limits) -> Iterator[tuple[Any, Any]]:
+    """The container and its pictures."""
+    with open_regular(path, one_line(path), "video", ImageError) as file:
+        form = _format_of(file.read(HEADER_BYTES))
+        if form == "mov":
+            check_tables(file)
+        file.seek(0)
+        with _pyav().open(file, format=form, metadata_errors="replace") as container:
+            stream = _pictures(container)
+            context = stream.codec_context
+            check_pixels((stream.width, stream.height), limits)
+            _check_memory(context)
+            most_pixels = min(limits.megapixels * 1e6, MOST_DECODER_BYTES // _pixel_bytes(context))
+            context.options = {"max_pixels": str(int(most_pixels))}
+            context.thread_count = DECODER_THREADS
+            stream.thread_type = "AUTO"
+            if _decoder_bytes(context) <= LARGE_DECODER_BYTES:
+                yield container, stream
+            else:
+                give_freed_memory_back()
+                with _one_large:
+                    yield container, stream
+
+
+def _check_memory(context: Any) -> None:
+    if _decoder_bytes(context) > MOST_DECODER_BYTES:
+        raise ImageTooLarge(
+            f"{context.width}×{context.height} pixels ({context.pix_fmt}): decoding may take "
+            f"{_decoder_bytes(context) / 1e9:.1f} GB, more than {MOST_DECODER_BYTES / 1e9:g}",
+            hint="a smaller one: ffmpeg -i VIDEO -vf scale=1920:-2 SMALLER.mp4",
+        )
+
+
+def _decoder_bytes(context: Any) -> int:
+    """The memory that a decoder takes at most."""
+    return int(context.width * context.height * _pixel_bytes(context))
+
+
+def _pixel_bytes(context: Any) -> float:
+    """The memory that a decoder takes at most for each pixel of a frame."""
+    known = context.format
+    frame_bytes = known.padded_bits_per_pixel / 8 if known else WIDEST_PIXEL
+    kept = KEPT_WHOLE_FRAMES if context.codec.intra_only else KEPT_FRAMES
+    return float(kept * frame_bytes + TABLE_BYTES)
 
 
 def _format_of(header: bytes) -> str:
@@ -195,10 +250,10 @@ def _check_length(stream: Any, container: Any) -> float:
 
 
 def _frames(
-    container: Any, stream: Any, limits: Limits, most_seconds: float
+    container: Any, stream: Any, limits: Limits, most_seconds: float, first: float = 0.0
 ) -> Iterator[tuple[float, Any]]:
-    """The decoded frames with their times in seconds. What the file says of its length and size is
-    not trusted."""
+    """The decoded frames with their times in seconds; of those before `first`, only the ones that
+    other frames need. What the file says of its length and size is not trusted."""
     av, ends_at, begin = _pyav(), time.monotonic() + most_seconds, _begin(stream)
     broken = 0
     for packet in container.demux(stream):
@@ -206,6 +261,9 @@ def _frames(
             raise ImageTooLarge(f"it takes more than {most_seconds} seconds to decode")
         if packet.has_sidedata("encryption_info"):  # some of its noise can be decoded
             raise ImageError("it is encrypted")
+        if first and packet.pts is not None:
+            is_early = float(packet.pts * stream.time_base) - begin < first
+            stream.codec_context.skip_frame = NEEDED_BY_OTHERS if is_early else "DEFAULT"
         try:
             frames = packet.decode()
         except av.FFmpegError:
@@ -213,6 +271,7 @@ def _frames(
             if broken > MOST_BROKEN:
                 return
             continue
+        _check_memory(stream.codec_context)  # a video may change its size and format
         for frame in frames:
             check_pixels((frame.width, frame.height), limits)
             if frame.time is not None:

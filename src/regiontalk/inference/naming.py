@@ -36,7 +36,9 @@ def with_names(runtime: Runtime, look: Look, regions: RegionTable) -> RegionTabl
 
 def name_probabilities(codes: Floats, table: NameTable) -> Scores:
     """Codes (B, D) -> (B, N) the probability of every name."""
-    logits = (codes @ table.weights.T + table.biases).astype(np.float64)
+    # Not `@`: its threads wait for each other, and so hold the cores that the graphs need next.
+    products = np.einsum("bd,nd->bn", codes, table.weights)
+    logits = (products + table.biases).astype(np.float64)
     shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
     probabilities: Scores = shifted / shifted.sum(axis=1, keepdims=True)
     return probabilities

@@ -11,6 +11,7 @@ import torch
 
 from regiontalk.errors import DiskFull
 from regiontalk.io.files import output_error, writing
+from regiontalk.io.malloc import keep_freed_memory
 from regiontalk.lab import runs
 from regiontalk.lab.codes.true_boxes import MADE_FROM
 from regiontalk.lab.training.checkpoints import find_checkpoint
@@ -20,7 +21,6 @@ from regiontalk.lab.training.heads.alignment import AlignmentTask
 from regiontalk.lab.training.heads.joint import JointTask
 from regiontalk.lab.training.heads.language import LanguageTask
 from regiontalk.lab.training.heads.sentences import SentencesTask
-from regiontalk.lab.training.malloc import keep_freed_memory
 from regiontalk.lab.training.processes import Processes, pick_device
 from regiontalk.lab.training.recipe import load_recipe, to_dict
 from regiontalk.lab.training.towers.task import ContrastiveTask
