@@ -55,6 +55,31 @@ def test_a_word_with_only_wrong_examples_is_not_said() -> None:
     assert known.names == ("mug",)
 
 
+def test_directions_along_which_examples_differ_count_less() -> None:
+    light = np.zeros(16, np.float32)
+    light[15] = 3.0
+    shades = np.linspace(-1, 1, 8, dtype=np.float32)[:, None] * light  # a thing in any light
+    known = taught(mug=things(0, 8) + shades, jug=things(1, 8) + shades)
+    dark = things(2, 30, seed=8) - 0.9 * light  # other things, as dark as some mugs
+    mugs = things(0, 30, seed=9) - 0.9 * light
+    sharp = known.sharpened()
+    assert sharp.names == ("mug", "jug")
+    for one in (known, sharp):
+        assert (one.probabilities(mugs).argmax(axis=1) == 0).mean() > 0.9
+    gaps = [
+        np.median(one.probabilities(mugs)[:, 0]) - np.median(one.probabilities(dark)[:, 0])
+        for one in (known, sharp)
+    ]
+    assert gaps[1] > gaps[0] + 0.2
+
+
+def test_words_with_one_example_each_are_as_before() -> None:
+    known = taught(mug=things(0), jug=things(1), not_jug=things(2))
+    codes = np.concatenate([things(kind, 5, seed=3) for kind in range(4)])
+    sharp = known.sharpened().probabilities(codes)
+    np.testing.assert_allclose(sharp, known.probabilities(codes), atol=1e-4)
+
+
 def test_examples_are_checked_by_the_others() -> None:
     muddled = np.concatenate([things(0, 5), things(1, 1, seed=7)])  # the last one is a mug
     known = taught(croissant=muddled, mug=things(1, 5))

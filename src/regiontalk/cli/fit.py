@@ -15,6 +15,7 @@ import click
 import regiontalk
 from regiontalk.cli import console
 from regiontalk.cli.measurement import Table
+from regiontalk.cli.names_option import read_name_list
 from regiontalk.cli.options import FILE, MODEL, PLACE, json_option, quiet_option, workers_option
 from regiontalk.errors import DataError
 from regiontalk.io.files import replacing
@@ -64,6 +65,13 @@ MAX_TRIED_ROWS = 5  # of the settings that were tried
     type=click.IntRange(min=1),
     help="Use only this many photos of each DATA, evenly spaced.",
 )
+@click.option(
+    "--leave-out",
+    type=FILE,
+    metavar="FILE",
+    help="The background learns nothing from photos with these names, one on each line: those of "
+    "`evaluate teach`.",
+)
 @click.option("--diagram", type=FILE, help="Draw the calibration before and after the fit, as SVG.")
 @workers_option
 @json_option
@@ -76,6 +84,7 @@ def command(
     only: tuple[str, ...],
     split: str,
     photos: int | None,
+    leave_out: Path | None,
     diagram: Path | None,
     workers: int,
     as_json: bool,
@@ -85,7 +94,6 @@ def command(
 
     Eleven parts can be fitted, in this order; confidence, agreement, find, search, names, colours
     and background on all DATA, the others on the first:
-    background on all DATA, the others on the first:
 
     \b
     settings     score rule, NMS, number of proposals and caption weight with the best dense mAP
@@ -105,8 +113,9 @@ def command(
                  fitted on request alone (--only names --split train), because it needs many photos
     colours      which colours a region has, from phrases that say one: captions leave out those
                  that are unlikely; on request alone (--only colours --split train)
-    background   everyday regions, with which words of `regiontalk teach` are compared; on
-                 request alone (--only background --split train)
+    background   everyday regions, with which words of `regiontalk teach` are compared, and how
+                 regions of one name differ (type `object` or `whole`); on request alone
+                 (--only background --split train)
 
     Alignment and search are for models that align words with regions. The printed figures of
     ranking, calibration, confidence, agreement and alignment are cross-validated, those of names
@@ -124,6 +133,9 @@ def command(
         check_free(output)
     if diagram is not None and "calibration" not in parts:
         raise click.UsageError("--diagram needs the part calibration")
+    if leave_out is not None and "background" not in parts:
+        raise click.UsageError("--leave-out needs the part background")
+    left_out = frozenset() if leave_out is None else read_name_list(leave_out)
     datasets = [
         open_split(folder, split) for folder in (data if {*ON_ALL_DATA} & {*parts} else data[:1])
     ]
@@ -132,7 +144,7 @@ def command(
     report = {}
     with _scorer(parts, quiet) as scorer:
         detector = detector_fingerprint(folder.graphs)
-        fitter = Fitter(loaded, datasets, parts, scorer, track, detector, workers, photos)
+        fitter = Fitter(loaded, datasets, parts, scorer, track, detector, workers, photos, left_out)
         for part in parts:
             try:
                 report[part] = fitter.fit(part)
@@ -301,7 +313,7 @@ def _tables(report: dict[str, Any]) -> Iterator[Table]:
         yield _search_table(report["search"])
     if "background" in report:
         own = report["background"]
-        yield "background", ["photos", "regions", "kept"], [[*own.values()]]
+        yield "background", ["photos", "regions", "kept", "examples"], [[*own.values()]]
     for part in ("names", "colours"):
         if part in report:
             own = report[part]

@@ -30,6 +30,11 @@ def read_lines_of(file: Path) -> list[str]:
         raise InputError(f"{file}: not a text in UTF-8", hint="one name per line") from error
 
 
+def read_name_list(file: Path) -> frozenset[str]:
+    """The names of a list, in small letters, whether a model knows them or not."""
+    return frozenset(line.strip().lower() for line in read_lines_of(file) if line.strip())
+
+
 def read_names(file: Path, shared: PhotoOptions) -> list[str]:
     """The names of the list that the model knows; the others are told. Raises `UsageError` if it
     knows none."""

@@ -108,11 +108,11 @@ class Taught:
         if not any(one.is_it for one in book.examples):
             return None
         background = self.check()
-        by_code = TaughtWords.of(book, book.codes, background.codes, OF_CODES)
+        by_code = TaughtWords.of(book, book.codes, background.codes, OF_CODES).sharpened()
         by_vector = None
         if background.vectors is not None and ALIGNMENT_HEAD in self.runtime.heads:
             own = region_vectors(self.runtime, book.codes)
-            by_vector = TaughtWords.of(book, own, background.vectors, OF_VECTORS)
+            by_vector = TaughtWords.of(book, own, background.vectors, OF_VECTORS).sharpened()
         self._ready = _Ready(book, by_code, by_vector)
         return self._ready
 
@@ -128,12 +128,15 @@ class Taught:
         return self._background
 
     def reports(self) -> list[WordReport]:
-        """How well each word is known, weak words first."""
-        book, known = self.book, self.by_code
+        """How well each word is known, weak words first. The examples are checked in the space
+        that they have not sharpened: in the other one each has helped to recognise itself."""
+        book = self.book
         checks: dict[str, Scores] = {}
-        if known is not None:
-            checks = dict(zip(known.names, known.by_the_others(), strict=True))
-        names = () if known is None else known.names
+        names: tuple[str, ...] = ()
+        if any(one.is_it for one in book.examples):
+            known = TaughtWords.of(book, book.codes, self.check().codes, OF_CODES)
+            names = known.names
+            checks = dict(zip(names, known.by_the_others(), strict=True))
         reports = [_report(book, word, checks.get(word), names) for word in book.words]
         return sorted(reports, key=lambda report: not report.weak)
 

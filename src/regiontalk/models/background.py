@@ -74,6 +74,10 @@ class Space:
         """Codes or vectors (B, D) -> places (B, k), vectors of length 1."""
         return to_length_1((codes - self.mean) @ self.axes)
 
+    def turned(self, turn: Floats) -> Space:
+        """The space whose places are those of this one times `turn` (k, k), of length 1."""
+        return Space(self.mean, self.axes @ turn, to_length_1(self.places @ turn))
+
 
 @dataclass(frozen=True)
 class Background:

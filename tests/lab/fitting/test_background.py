@@ -9,8 +9,9 @@ import pytest
 
 from regiontalk.errors import DataError
 from regiontalk.lab.fitting import background
-from regiontalk.lab.fitting.background import SeenRegions, fit
+from regiontalk.lab.fitting.background import Examples, SeenRegions, fit
 from regiontalk.models.background import NamedRegions, read_background
+from regiontalk.models.runtime import Floats
 
 
 def seen(photos: int, size: int = 12, has_head: bool = True) -> list[SeenRegions]:
@@ -25,7 +26,7 @@ def seen(photos: int, size: int = 12, has_head: bool = True) -> list[SeenRegions
 
 def test_directions_along_which_regions_vary_much_count_less() -> None:
     made, report = fit(seen(50))
-    assert report == {"photos": 50, "regions": 1000, "kept": 1000}
+    assert report == {"photos": 50, "regions": 1000, "kept": 1000, "examples": 0}
     places = made.codes.place(np.concatenate([photo.codes for photo in seen(50)]))
     variances = np.sort((places**2).mean(axis=0))
     assert variances[-1] / variances[-4] < 2  # 100 and more before
@@ -61,6 +62,51 @@ def test_named_regions_are_drawn_from_all_photos(monkeypatch: pytest.MonkeyPatch
     assert set(named.names) == set("01234")
     assert [float(name) for name in named.names] == named.inputs[:, 0].tolist()
     assert fit(seen(5))[0].named is None
+
+
+def with_names(photos: list[SeenRegions], kinds: int = 10) -> list[SeenRegions]:
+    """A thing in each photo; those of one name differ along direction 3 alone."""
+    random = np.random.default_rng(1)
+    shapes = random.normal(size=(kinds, 12)) + 3
+    named = []
+    for number, photo in enumerate(photos):
+        code = shapes[number % kinds].astype(np.float32)
+        code[3] += random.normal() * 5
+        examples = Examples((f"thing {number % kinds}",), code[None], code[None, :4])
+        named.append(replace(photo, examples=examples))
+    return named
+
+
+def test_directions_along_which_things_of_a_name_differ_count_less() -> None:
+    photos = with_names(seen(50))
+    made, report = fit(photos)
+    assert report["examples"] == 50
+    assert share_of(made.codes.axes, 3) < share_of(fit(seen(50))[0].codes.axes, 3) / 2
+    assert made.vectors is not None
+    assert share_of(made.vectors.axes, 3) < share_of(made.vectors.axes, 2)
+
+
+def share_of(axes: Floats, direction: int) -> float:
+    """How much a direction counts in a space."""
+    return float(np.linalg.norm(axes[direction]) / np.linalg.norm(axes))
+
+
+def test_nothing_is_learned_from_photos_with_names_that_are_left_out() -> None:
+    photos = with_names(seen(50))
+    left_out = {f"thing {number}" for number in range(0, 10, 2)}
+    made, report = fit(photos, left_out)
+    assert report == {"photos": 25, "regions": 500, "kept": 500, "examples": 25}
+    assert made.to_bytes() == fit(photos[1::2])[0].to_bytes()
+
+
+def test_the_code_of_the_recognition_network_is_not_used() -> None:
+    photos = [replace(photo, appearance=7) for photo in with_names(seen(50))]
+    made, _ = fit(photos)
+    codes = photos[0].codes
+    others = codes.copy()
+    others[:, :7] += 100
+    np.testing.assert_array_equal(made.codes.place(codes), made.codes.place(others))
+    assert made.codes.axes.shape == (12, 5)
 
 
 def test_too_few_regions_are_refused() -> None:

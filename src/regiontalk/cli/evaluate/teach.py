@@ -12,7 +12,7 @@ import numpy as np
 
 from regiontalk.cli import console
 from regiontalk.cli.measurement import Measurement, Table, measured, one_decimal
-from regiontalk.cli.names_option import read_lines_of
+from regiontalk.cli.names_option import read_name_list
 from regiontalk.cli.options import FILE, MODEL, PLACE
 from regiontalk.errors import ModelError
 
@@ -88,7 +88,7 @@ def teach(
         known = frozenset(dataset_model.model.words)
         chosen = teaching.choose_words(named, count, seed, known)
     else:
-        chosen = frozenset(line.strip().lower() for line in read_lines_of(names_file))
+        chosen = read_name_list(names_file)
     numbers = teaching.photos_of(named, chosen, seed)
     words = teaching.examples_of(dataset_model, measurement.photos(named, numbers), chosen)
     codes = _everyday_codes(dataset_model, others, measurement)

@@ -61,6 +61,11 @@ class _Trial(NamedTuple):
     words: NDArray[np.intp]
     """(E,) the number of the word that each shows."""
 
+    def fits(self, z: Floats) -> Floats:
+        """(B, W) s of z (B, k)."""
+        fits: Floats = self.known.space.place(z) @ self.known.middles.T
+        return fits
+
 
 def enough(words: Words) -> dict[str, Floats]:
     """The words with enough examples, in alphabetical order."""
@@ -115,12 +120,12 @@ def _measure_once(
     z: Words, others: Floats, space: Space, weights: Weights, count: int, seed: int
 ) -> dict[str, float]:
     trial = _teach(z, space, weights, count, seed)
-    likely = trial.known.probabilities_at(trial.shown)
+    likely = trial.known.probabilities(trial.shown)
     best = likely.argmax(axis=1)
     is_right = best == trial.words
     is_said = likely.max(axis=1) >= SURE
-    chosen = np.random.default_rng(seed).permutation(len(z))[:TAUGHT]
-    said_of_others = trial.known.probabilities_at(others)[:, chosen].max(axis=1) >= SURE
+    alone = _teach(_for_false(z, seed), space, weights, count, seed).known
+    said_of_others = alone.probabilities(others).max(axis=1) >= SURE
     shares = {
         "right": is_right,
         "right_and_said": is_right & is_said,
@@ -130,8 +135,15 @@ def _measure_once(
     return {name: 100 * float(share.mean()) for name, share in shares.items()}
 
 
+def _for_false(z: Words, seed: int) -> dict[str, Floats]:
+    """The words that are looked for in everyday photos, taught without the others."""
+    names = list(z)
+    chosen = np.random.default_rng(seed).permutation(len(names))[:TAUGHT]
+    return {names[row]: z[names[row]] for row in chosen.tolist()}
+
+
 def _teach(z: Words, space: Space, weights: Weights, count: int, seed: int) -> _Trial:
-    """Teaches every word with `count` of its examples."""
+    """Teaches every word with `count` of its examples. What is known reads z in place of codes."""
     random = np.random.default_rng([seed, count])
     taught = list[TaughtWord]()
     held_back = list[Floats]()
@@ -141,14 +153,16 @@ def _teach(z: Words, space: Space, weights: Weights, count: int, seed: int) -> _
         taught.append(TaughtWord(word, places[order[:count]], places[:0]))
         held_back.append(places[order[count:]])
         numbers += [number] * (len(places) - count)
-    known = TaughtWords.compare(taught, space, weights)
+    axes = space.places.shape[1]
+    of_z = Space(np.zeros(axes, np.float32), np.eye(axes, dtype=np.float32), space.places)
+    known = TaughtWords.compare(taught, of_z, weights).sharpened()
     return _Trial(known, np.concatenate(held_back), np.array(numbers, dtype=np.intp))
 
 
 def fit(words: Words, everyday: Floats, space: Space) -> Weights:
     """The numbers of `Weights`. The weight of s is that of a logistic regression on held-back
     examples and everyday regions (M, D). The weight of u is the one with which most held-back
-    examples are right and said. Bias and weight of ln n are set so that, with any number of
+    examples are right, as a search needs, and right and said, as captions need. Bias and weight of ln n are set so that, with any number of
     examples, `FALSE_SHARE` of the everyday regions are called by a taught word."""
     z = {word: space.place(codes) for word, codes in words.items()}
     others = space.place(everyday)
@@ -157,7 +171,8 @@ def fit(words: Words, everyday: Floats, space: Space) -> Weights:
     for share in USUAL_SHARES:
         weights = _with_bias(z, others, space, Weights(slope, share * slope, 0.0, 0.0))
         figures = [_measure_once(z, others, space, weights, count, 0) for count in COUNTS]
-        tried.append((float(np.mean([one["right_and_said"] for one in figures])), weights))
+        shares = [(one["right"] + one["right_and_said"]) / 2 for one in figures]
+        tried.append((float(np.mean(shares)), weights))
     best = max(tried, key=lambda one: one[0])[1]
     return Weights(*(round(number, 3) for number in best))
 
@@ -167,8 +182,8 @@ def _slope(z: Words, others: Floats, space: Space) -> float:
     slopes = []
     for count in COUNTS:
         trial = _teach(z, space, Weights(1.0, 0.0, 0.0, 0.0), count, count)
-        own = (trial.shown * trial.known.middles[trial.words]).sum(axis=1)
-        nearest = (others @ trial.known.middles.T).max(axis=1)
+        own = trial.fits(trial.shown)[np.arange(len(trial.words)), trial.words]
+        nearest = trial.fits(others).max(axis=1)
         fits = np.concatenate([own, nearest]).astype(np.float64)
         shows = np.arange(len(fits)) < len(own)
         columns = np.stack([fits, np.ones_like(fits)])
@@ -189,9 +204,8 @@ def _with_bias(z: Words, others: Floats, space: Space, weights: Weights) -> Weig
     for count in COUNTS:
         lines = []
         for seed in range(REPEATS):
-            known = _teach(z, space, weights, count, seed).known
-            chosen = np.random.default_rng(seed).permutation(len(z))[:TAUGHT]
-            logits = weights.fit * (others @ known.middles[chosen].T) + known.offsets[chosen]
+            trial = _teach(_for_false(z, seed), space, weights, count, seed)
+            logits = weights.fit * trial.fits(others) + trial.known.offsets
             lines.append(-np.quantile(logits.max(axis=1), 1 - FALSE_SHARE))
         biases.append(np.mean(lines))
     examples, bias = np.polyfit(np.log(COUNTS), biases, 1)

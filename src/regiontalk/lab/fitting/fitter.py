@@ -3,7 +3,7 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -73,6 +73,8 @@ class Fitter:
     workers: int = 1
     photos: int | None = None
     """So many of each data set, evenly spaced; None: all."""
+    left_out: Container[str] = ()
+    """Names of which the background learns nothing."""
     of_words: dict[str, Any] = field(default_factory=dict)
     names: NameTable | None = None
     """Fitted names; None where they were not fitted."""
@@ -258,7 +260,8 @@ class Fitter:
             self._each(one, background.look_at_regions, f"Looking at {one.folder}")
             for one in self.datasets
         ]
-        self.background, report = background.fit(list(chain.from_iterable(photos)))
+        every = list(chain.from_iterable(photos))
+        self.background, report = background.fit(every, self.left_out)
         return report
 
     @cached_property
