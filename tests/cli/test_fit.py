@@ -332,6 +332,28 @@ def test_the_tables(
     assert "settings, ranking, calibration, confidence, find fitted on 10 dev photos" in said.err
 
 
+def test_the_background_learns_nothing_from_names_that_are_left_out(
+    tiny_model: Path, scenes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = tmp_path / "named"
+    shutil.copytree(scenes, named)
+    lines = []
+    for number, record in enumerate(Dataset(scenes, "train")):
+        thing = [
+            replace(region, phrase=f"Thing {number % 2}", type="object")
+            for region in record.regions
+        ]
+        lines.append(json.dumps(replace(record, regions=tuple(thing)).to_dict()) + "\n")
+    (named / "annotations.jsonl").write_text("".join(lines))
+    names = tmp_path / "names.txt"
+    names.write_text("thing 1\n\n")
+    wanted = ("--only", "background", "--split", "train")
+    every = fit(capsys, tiny_model, named, *wanted)["background"]
+    left = fit(capsys, tiny_model, named, *wanted, "--leave-out", names)["background"]
+    assert (every["photos"], left["photos"]) == (12, 6)
+    assert 0 < left["examples"] < every["examples"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -339,6 +361,7 @@ def test_the_tables(
         (["--split", "test"], 2, "'test' is not one of"),
         (["--only", "words"], 2, "'words' is not one of"),
         (["--only", "ranking", "--diagram", "x.svg"], 2, "--diagram needs the part calibration"),
+        (["--only", "ranking", "--leave-out", "x"], 2, "--leave-out needs the part background"),
         (["--split", "train", "--photos", "1"], 4, "1 photo: cross-validation needs at least 2"),
     ],
 )

@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -39,10 +40,21 @@ PLACES = {
 }
 
 
-def commands() -> list[list[str]]:
-    """The `regiontalk` commands of docs/record.sh."""
-    text = (ROOT / "docs" / "record.sh").read_text(encoding="utf-8").replace("$work/", "")
-    for name, place in PLACES.items():
+OF_PAPERS = {
+    "$longer": "--set run.steps=9000 --set run.evaluate_every=450 --resume",
+    "$PLACE_WEIGHT": "0.1",
+    "$BETA": "0.1",
+    "$flickr": "data",
+    "$name": "brnn",
+    "$some": "1e-3",
+}
+"""The variables of recipes/papers.sh."""
+
+
+def commands(script: str = "docs/record.sh", places: Mapping[str, str] = PLACES) -> list[list[str]]:
+    """The `regiontalk` commands of a script."""
+    text = (ROOT / script).read_text(encoding="utf-8").replace("$work/", "")
+    for name, place in places.items():
         text = text.replace(name, place)
     return [
         shlex.split(line.partition(" > ")[0])[1:]
@@ -51,16 +63,21 @@ def commands() -> list[list[str]]:
     ]
 
 
-@pytest.mark.parametrize("words", commands(), ids=lambda words: words[1])
+@pytest.mark.parametrize(
+    "words",
+    [*commands(), *commands("recipes/papers.sh", OF_PAPERS)],
+    ids=lambda words: words[1],
+)
 def test_every_verb_and_option_is_there(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for word in words:
-        if word.endswith((".jsonl", ".json", ".npz")):
+        if word.endswith((".jsonl", ".json", ".npz", ".toml")):
+            Path(word).parent.mkdir(parents=True, exist_ok=True)
             Path(word).touch()
-        elif word.startswith("runs/"):
-            Path(word).mkdir(parents=True)
+        elif word.startswith(("runs/", "data", "models/")):
+            Path(word).mkdir(parents=True, exist_ok=True)
     command: click.Command | None = program
     left = list(words)
     while isinstance(command, click.Group):
@@ -81,6 +98,14 @@ def test_every_prediction_is_evaluated_and_recorded() -> None:
         words for words in commands() if words[0] == "evaluate" and words[1] != "queries"
     ]
     assert all("--record" in words for words in measurements)
+
+
+def test_an_unknown_part_of_the_papers_is_an_error() -> None:
+    script = str(ROOT / "recipes" / "papers.sh")
+    for parts, reason in ((["everything"], "no part everything"), ([], "usage")):
+        done = subprocess.run(["bash", script, *parts], check=False, capture_output=True, text=True)
+        assert done.returncode == 2
+        assert reason in done.stderr
 
 
 def test_an_unknown_part_is_an_error() -> None:

@@ -41,9 +41,12 @@ def full_table() -> RegionTable:
         codes=columns + 10,
         surroundings=columns + 20,
         vectors=columns + 30,
+        colours=columns + 40,
         votes=np.array([1, 2, 3]),
         captions=tuple(Caption((token,), (-1.0,)) for token in (4, 5, 6)),
         confidences=np.array([0.1, 0.2, 0.3]),
+        usual_captions=tuple(Caption((token,), (-1.0,)) for token in (7, 8, 9)),
+        usual_confidences=np.array([0.4, 0.5, 0.6]),
         names=tuple(Name(name, 0.5) for name in ("a", "b", "c")),
         called=(True, False, False),
     )

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
@@ -101,12 +102,12 @@ class Photo:
 
     def open(self) -> Image.Image:
         """Upright (EXIF-oriented) sRGB, transparency on white."""
-        return self._opened(None).image
+        return self._use(_upright_for(None)).image
 
     @property
     def size(self) -> tuple[int, int]:
         """Width and height of the upright photo; it is decoded at the smallest size."""
-        return self._opened(SHORTEST_SIDE).photo_size
+        return self._use(_upright_for(SHORTEST_SIDE)).photo_size
 
     @property
     def taken(self) -> str | None:
@@ -128,18 +129,13 @@ class Photo:
         """Enlarged or reduced to a long side of `long_side` pixels (`resize`). A large photo is
         decoded at a reduced size if its format supports it, and never held at its full size in RGB.
         """
-        image, photo_size = self._opened(long_side)
+        image, photo_size = self._use(_upright_for(long_side))
         return resize(image, long_side, photo_size)
 
     def preview(self, long_side: int) -> Opened:
         """The photo for people, its long side at most `long_side` pixels."""
-        image, photo_size = self._opened(long_side)
+        image, photo_size = self._use(_upright_for(long_side))
         return Opened(reduced(image, long_side, photo_size), photo_size)
-
-    def _opened(self, long_side: int | None) -> Opened:
-        """`long_side`: the size that the photo will be resized to; None: it is decoded at full
-        size."""
-        return self._use(lambda image, ours: _upright_srgb(image, ours, long_side))
 
     def _use(self, work: Work[Result]) -> Result:
         """Work on the image whose header was read, and whether it may be changed; any error names
@@ -389,6 +385,11 @@ def _draft(image: Image.Image, size: tuple[int, int]) -> int:
     whole = image.width * image.height
     image.draft(None, size)
     return whole if image.info.get("progressive") else image.width * image.height
+
+
+def _upright_for(long_side: int | None) -> Work[Opened]:
+    """`long_side`: the size that the photo will be resized to; None: it is decoded at full size."""
+    return partial(_upright_srgb, long_side=long_side)
 
 
 def _upright_srgb(image: Image.Image, ours: bool, long_side: int | None) -> Opened:

@@ -162,8 +162,9 @@ def _teach(z: Words, space: Space, weights: Weights, count: int, seed: int) -> _
 def fit(words: Words, everyday: Floats, space: Space) -> Weights:
     """The numbers of `Weights`. The weight of s is that of a logistic regression on held-back
     examples and everyday regions (M, D). The weight of u is the one with which most held-back
-    examples are right, as a search needs, and right and said, as captions need. Bias and weight of ln n are set so that, with any number of
-    examples, `FALSE_SHARE` of the everyday regions are called by a taught word."""
+    examples are right, as a search needs, and right and said, as captions need. Bias and weight of
+    ln n are set so that, with any number of examples, `FALSE_SHARE` of the everyday regions are
+    called by a taught word."""
     z = {word: space.place(codes) for word, codes in words.items()}
     others = space.place(everyday)
     slope = _slope(z, others, space)
