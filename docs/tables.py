@@ -18,7 +18,7 @@ FORMER = dict.fromkeys(
         "sentences-attention-beam7",
     ),
     "compact-3, the model in the package up to 0.2.0",
-) | {"judged-vit": "captions as they were before they said the colours of pixels"}
+)
 """Remarks on runs of earlier models of the package."""
 
 
