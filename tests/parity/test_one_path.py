@@ -155,7 +155,8 @@ class TestRegions:
         runtime = copy.copy(model.runtime)
         settings = replace(runtime.info.prediction, confidence=None)
         runtime.info = replace(runtime.info, prediction=settings)
-        runtime.names = None  # no part of `fit` on dev reads them
+        runtime.names = None  # no part of `fit` on dev reads them …
+        runtime.colours = None  # … or takes a colour out of a caption
         before = Model(runtime)
         for record in dataset:
             seen = look_at(DatasetModel(before, dataset), record, [settings]).regions(

@@ -78,14 +78,15 @@ def say_likely_colours(
     captions: Sequence[Caption], rows: Rows, regions: RegionTable, runtime: Runtime
 ) -> tuple[Caption, ...]:
     """The captions of the regions `rows` without colours that are unlikely there, or with a likely
-    one instead; and without a colour that is said twice."""
+    one instead; and without a colour that is said twice. As they are, if the model has no table of
+    colours."""
+    if runtime.colours is None or not len(regions.colours):
+        return tuple(captions)
     colours = frozenset(runtime.words.encode(COLOUR_OF)) - {UNKNOWN}
     said = []
     for row, caption in zip(rows.tolist(), captions, strict=True):
         if colours.isdisjoint(caption.tokens):
             said.append(caption)
-        elif runtime.colours is None or not len(regions.colours):
-            said.append(_recoloured(caption, [], None, runtime.words))
         else:
             of_region = dict(zip(runtime.colours.names, regions.colours[row].tolist(), strict=True))
             unlikely = [name for name in of_region if of_region[name] < MIN_COLOUR_PROB]

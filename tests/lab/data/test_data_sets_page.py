@@ -50,6 +50,7 @@ def test_the_commands_make_what_the_recipes_name(made: Path) -> None:
         "data/names",  # of several collections: no single command makes it
         "data/weights/dinov2_vits14_patch_8x8.onnx",
         *("data/weights/model.safetensors", "data/weights/vocab.txt"),  # MiniLM's
+        "data/weights/words.txt",  # docs/training.md says which words
     }
     assert {str(path.relative_to(made)) for path in (made / "data").glob("*")} == {
         *("data/flickr8k_entities", "data/coco_objects", "data/coco_phrases", "data/words"),
