@@ -78,7 +78,8 @@ def test_new_runs_can_be_traced() -> None:
     for run in RUNS:
         if is_old(run) or run["record"]["started"] < HOLD_FROM:
             continue
-        models = [part for part in run["record"]["inputs"] if part["role"] == "model"]
+        inputs = [part for step in chain(run["record"]) for part in step["inputs"]]
+        models = [part for part in inputs if part["role"] == "model"]
         in_package = any(part["path"] in ("embedded", "fast") for part in models)
         allowed = {JUDGED, *["training not recorded"] * in_package}
         assert set(gaps(run)) <= allowed, run["name"]
